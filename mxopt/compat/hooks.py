@@ -1,0 +1,63 @@
+"""The import hook: MXNet, GluonCV and GluonNLP load quietly, and what they lack is there in time."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+import warnings
+
+PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
+
+# Notices of what will break one day; what broke already is mended, so they tell a reader nothing.
+_NOTICES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
+
+
+class _QuietLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module while notices of deprecation and of odd syntax are held back."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        with warnings.catch_warnings():
+            for category in _NOTICES:
+                warnings.simplefilter("ignore", category)
+            super().exec_module(module)
+
+
+class PackageFinder(importlib.abc.MetaPathFinder):
+    """Finds the modules of :data:`PACKAGES` where Python would, and has them loaded quietly."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        """Return the usual spec with a quiet loader, or ``None`` for any other package."""
+        if fullname.partition(".")[0] not in PACKAGES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _QuietLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class DistutilsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Offers ``distutils.version`` where nobody else does; it stands last, so others come first."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        """Return a spec for ``distutils`` and ``distutils.version`` alone."""
+        if fullname not in ("distutils", "distutils.version"):
+            return None
+        return importlib.util.spec_from_loader(
+            fullname, self, origin=__name__, is_package=fullname == "distutils"
+        )
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Fill the stand-in module."""
+        if module.__name__ == "distutils.version":
+            from mxopt.compat import versions
+
+            module.LooseVersion = versions.LooseVersion
+            module.StrictVersion = versions.StrictVersion
+
+
+def installed(finder: type) -> bool:
+    """Tell whether a finder of this class is already asked by ``import``."""
+    return any(isinstance(known, finder) for known in sys.meta_path)
