@@ -1,0 +1,127 @@
+"""What the installed MXNet says of itself, asked of a short child process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mxopt.errors import MxoptError
+
+OPENMP_RUNTIMES = ("libgomp", "libiomp5", "libomp")
+_TOLD = "mxopt-build "
+
+
+@dataclass(frozen=True)
+class Build:
+    """What MXNet says of itself.
+
+    Attributes:
+        version: ``mxnet.__version__``, None when the import failed.
+        features: the compile-time features that are enabled.
+        openmp: paths of the OpenMP runtimes that importing MXNet loaded.
+        blas: the BLAS feature, such as ``OPEN`` or ``MKL``.
+        gpus: how many GPUs MXNet counts.
+        imports: for each further module asked for, empty or why it does not import.
+        reason: why MXNet does not import; empty when it does.
+    """
+
+    version: str | None = None
+    features: tuple[str, ...] = ()
+    openmp: tuple[str, ...] = ()
+    blas: str | None = None
+    gpus: int = 0
+    imports: dict[str, str] | None = None
+    reason: str = ""
+
+
+def openmp_runtimes(maps: str | None = None) -> list[str]:
+    """Return the paths of the OpenMP runtimes in a process: this one, or the text of its maps."""
+    if maps is None:
+        try:
+            maps = Path("/proc/self/maps").read_text()
+        except OSError:
+            return []
+    paths = {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
+    # Wheels bundle theirs under names such as libgomp-a34b3233.so.1.
+    named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so|lib\w*omp\w*\.so")
+    return sorted(path for path in paths if named.match(os.path.basename(path)))
+
+
+def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
+    """Import MXNet in a child process and return what it says of itself; never raises.
+
+    Args:
+        also: further modules to import there after MXNet (``gluoncv``, ``gluonnlp``).
+        seconds: how long the child may take.
+    """
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); "
+        "from mxopt.hardware.build import tell; tell(sys.argv[2:])"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parents[2]), *also]
+    try:
+        child = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return Build(reason=f"importing MXNet took more than {seconds:g} s")
+    told = {"imports": {}}
+    for line in child.stdout.splitlines():
+        if line.startswith(_TOLD):
+            fact = json.loads(line[len(_TOLD) :])
+            told["imports"].update(fact.pop("imports", {}))
+            told.update(fact)
+    silence = _last_words(child)
+    for module in also:  # a module that took the process down with it could not say so
+        told["imports"].setdefault(module, silence)
+    if "version" not in told:
+        told.setdefault("reason", silence)
+    return Build(**{name: tuple(v) if isinstance(v, list) else v for name, v in told.items()})
+
+
+def tell(also) -> None:
+    """Import MXNet and print the facts of a :class:`Build`: the child's part of `mxnet_build`."""
+
+    def say(**facts):
+        print("\n" + _TOLD + json.dumps(facts), flush=True)
+
+    try:
+        from mxopt import compat
+
+        compat.require_mxnet()
+        import mxnet
+
+        features = enabled_features(mxnet)
+        blas = next((name[5:] for name in features if name.startswith("BLAS_")), None)
+        openmp = openmp_runtimes()
+        count = mxnet.context.num_gpus()
+        say(version=mxnet.__version__, features=features, blas=blas, openmp=openmp, gpus=count)
+    except (Exception, SystemExit) as error:
+        say(reason=_one_line(error))
+    for module in also:
+        try:
+            importlib.import_module(module)
+            say(imports={module: ""})
+        except (Exception, SystemExit) as error:
+            say(imports={module: _one_line(error)})
+
+
+def enabled_features(mxnet) -> list[str]:
+    """Return the compile-time features of an imported MXNet that are enabled."""
+    return [name for name, feature in mxnet.runtime.Features().items() if feature.enabled]
+
+
+def _one_line(error: BaseException) -> str:
+    words = " ".join(str(error).split())
+    return words if isinstance(error, MxoptError) else f"{type(error).__name__}: {words}"
+
+
+def _last_words(child) -> str:
+    last = (child.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if child.returncode < 0:
+        return f"the process was killed by signal {-child.returncode} while importing it ({last})"
+    return f"the process ended with status {child.returncode} while importing it ({last})"

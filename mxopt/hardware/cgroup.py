@@ -1,0 +1,63 @@
+"""What a container leaves to this process: CPU quota and memory, from Linux control groups.
+
+``os.cpu_count`` and ``psutil.virtual_memory`` speak of the whole machine; in a container that has
+half a machine, thread counts and memory checks made from them are wrong. Both versions of control
+groups are read (https://docs.kernel.org/admin-guide/cgroup-v2.html and ``cgroup-v1/``); a limit
+set on any group above ours holds for us too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+
+
+def cpu_quota(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
+    """Return how many CPUs' worth of time this process may use, or None where nothing limits it."""
+    quotas = []
+    for folder in _groups("cpu", root, membership):
+        quota, _, period = _text(folder / "cpu.max").partition(" ")
+        if not quota:
+            quota, period = (_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        if quota.isdigit() and period.isdigit():  # neither "max" nor "-1", which mean no limit
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
+
+
+def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
+    """Return the bytes this process's groups may still take, or None where nothing limits them.
+
+    Cached files that the kernel would drop first (``inactive_file``) count as free.
+    """
+    left = []
+    for folder in _groups("memory", root, membership):
+        limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
+        if limit.isdigit() and used.isdigit() and int(limit) < 1 << 60:  # version 1's "no limit"
+            statistics = dict(
+                line.split() for line in _text(folder / "memory.stat").splitlines() if " " in line
+            )
+            droppable = statistics.get("total_inactive_file", statistics.get("inactive_file", 0))
+            left.append(max(0, int(limit) - int(used) + int(droppable)))
+    return min(left, default=None)
+
+
+def _groups(controller: str, root: Path, membership: Path):
+    """Yield the folders of our group and of those above it, for one controller."""
+    for line in _text(membership).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = root / controller if controllers else root
+        folder = top / path.lstrip("/")
+        # Inside a container the path may be the host's and not exist here; its parents still do.
+        yield from (each for each in (folder, *folder.parents) if top in (each, *each.parents))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

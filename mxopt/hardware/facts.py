@@ -1,0 +1,52 @@
+"""The facts about its machine that a run record keeps."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import asdict
+
+import psutil
+
+from mxopt.hardware.build import enabled_features, openmp_runtimes
+from mxopt.hardware.nvidia import CUDA_PACKAGES, package_version, survey_gpus
+from mxopt.hardware.processor import cpu, memory_available, shared_memory
+
+VARIABLES = (
+    *("MXNET_", "OMP_", "KMP_", "GOMP_", "MKL", "DNNL", "ONEDNN", "OPENBLAS_", "MALLOC", "CUDA_"),
+    *("DMLC_", "MXOPT_", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE"),
+)
+RECORDED_PACKAGES = (
+    *("mxopt", "numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
+    *("opencv-python", "pillow", "intel-openmp", "nvidia-cudnn-cu11", "nvidia-cublas-cu11"),
+)
+
+
+def environment() -> dict:
+    """Return the facts a run record keeps of the process it ran in; ready for JSON.
+
+    Meant to be called in the measured process once MXNet is imported there: features and the
+    OpenMP runtime are those in use. Starts no process and imports nothing heavy.
+    """
+    mxnet = sys.modules.get("mxnet")
+    found, no_gpus = survey_gpus()
+    shared = shared_memory()
+    return {
+        "python": platform.python_version(),
+        "packages": {name: v for name in RECORDED_PACKAGES if (v := package_version(name))},
+        "platform": platform.platform(),
+        "cpu": asdict(cpu()),
+        "memory": {
+            "total": psutil.virtual_memory().total,
+            "available": memory_available(),
+            "shared": shared and asdict(shared),
+        },
+        "gpus": [asdict(gpu) for gpu in found],
+        "no_gpus": no_gpus,
+        "mxnet_features": enabled_features(mxnet) if hasattr(mxnet, "runtime") else None,
+        "openmp": openmp_runtimes(),
+        "variables": {
+            name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)
+        },
+    }
