@@ -31,3 +31,7 @@ class RecordError(MxoptError):
 
 class CompatError(MxoptError, ImportError):
     """MXNet, GluonCV or GluonNLP cannot be made to import here."""
+
+
+class PrecisionError(MxoptError, RuntimeError):
+    """The steps of mixed-precision training were taken in an order that gives wrong numbers."""

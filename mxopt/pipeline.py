@@ -1,0 +1,234 @@
+"""The input pipeline: where preprocessing runs, and where its result lives.
+
+Four placements of one transform, chosen by ``plan.preprocess``:
+
+============  =================  ===========================  ====================================
+placement     runs on            result lives                 costs
+============  =================  ===========================  ====================================
+``lazy``      host, every epoch  nowhere, made for the batch  time in every epoch
+``cached``    host, once         host memory                  host memory
+``device``    device, once       the devices, spread evenly   device memory; no copies afterwards
+``roundtrip`` device, once       host memory                  a copy back, then one for each batch
+============  =================  ===========================  ====================================
+
+A loader yields :class:`Batch`: one tuple of arrays for each context, images *and* labels. The
+order of the samples depends only on seed and epoch, so placements can be compared at equal work.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mxnet as mx
+import numpy as np
+import psutil
+from mxnet import gluon, nd
+
+from mxopt.errors import CapacityError, DataError, PlanError
+from mxopt.parallel import split_and_load, split_sizes
+from mxopt.plan import Plan
+
+
+class Batch(NamedTuple):
+    """One step's data.
+
+    Attributes:
+        shards: for each context that has samples, a tuple of arrays (samples, ...) on it.
+        size: samples in all shards together.
+    """
+
+    shards: list[tuple]
+    size: int
+
+
+class EpochSampler(gluon.data.Sampler):
+    """Visits every index once; shuffled anew in each epoch, the same way for the same seed."""
+
+    def __init__(self, length: int, shuffle: bool, seed: int):
+        self._length, self._shuffle, self._seed = length, shuffle, seed
+        self.epoch = 0
+
+    def __iter__(self):
+        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)
+        self.epoch += 1
+        return iter(order.tolist())
+
+    def __len__(self):
+        return self._length
+
+
+def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray:
+    """Return the order of the samples: int64, shape (length,)."""
+    if not shuffle:
+        return np.arange(length)
+    return np.random.RandomState([seed, epoch]).permutation(length)
+
+
+class HostLoader:
+    """Batches assembled on the host by ``gluon.data.DataLoader``, then copied to the contexts."""
+
+    def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool):
+        self._contexts = contexts
+        sampler = EpochSampler(len(dataset), shuffle, plan.seed)
+        self._loader = gluon.data.DataLoader(
+            dataset,
+            batch_sampler=gluon.data.BatchSampler(sampler, plan.batch_size, "keep"),
+            num_workers=plan.workers,
+            prefetch=plan.prefetch,
+        )
+
+    def __len__(self):
+        return len(self._loader)
+
+    def __iter__(self):
+        for arrays in self._loader:
+            yield Batch(split_and_load(arrays, self._contexts), len(arrays[0]))
+
+
+class DeviceLoader:
+    """Batches taken from arrays that live on the contexts; nothing is copied between them.
+
+    Each context holds every n-th sample and draws its share of a batch from those. On one
+    context the batches are those of :class:`HostLoader`.
+
+    Args:
+        resident: one tuple of arrays for each context.
+
+    Raises:
+        PlanError: there are more contexts than samples in a batch.
+    """
+
+    def __init__(self, resident: list[tuple], plan: Plan, shuffle: bool):
+        self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
+        self._shares = split_sizes(plan.batch_size, len(resident))
+        self._epoch = 0
+        if not self._shares[-1]:
+            raise PlanError(
+                f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
+                "preprocess='device' needs at least one for each"
+            )
+
+    def __len__(self):
+        return max(
+            -(-len(arrays[0]) // share) for arrays, share in zip(self._resident, self._shares)
+        )
+
+    def __iter__(self):
+        orders = [
+            epoch_order(len(arrays[0]), self._shuffle, self._seed, self._epoch)
+            for arrays in self._resident
+        ]
+        self._epoch += 1
+        for step in range(len(self)):
+            shards = []
+            for arrays, order, share in zip(self._resident, orders, self._shares):
+                rows = order[step * share : (step + 1) * share]
+                if len(rows):
+                    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
+                    shards.append(tuple(nd.take(array, index) for array in arrays))
+            yield Batch(shards, sum(len(shard[0]) for shard in shards))
+
+
+def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = True):
+    """Return the loader that the plan's placement asks for.
+
+    Args:
+        dataset: raw samples, each a tuple of arrays, as ``gluon.data.Dataset`` gives them.
+        transform: turns one raw sample's arrays into the tuple that is batched; it must run on
+            whichever context its arrays are on.
+        contexts: where the batches are wanted.
+        shuffle: whether each epoch has an order of its own.
+
+    Returns:
+        A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of :class:`Batch`, one pass
+        an epoch, every sample once, the last batch as small as it comes.
+
+    Raises:
+        DataError: the data set is empty, or samples that are to be kept differ in shape.
+        CapacityError: the samples to be kept do not fit into memory.
+        PlanError: as for :class:`DeviceLoader`.
+    """
+    if not len(dataset):
+        raise DataError("the data set is empty: a loader needs at least one sample")
+    if plan.preprocess == "lazy":
+        return HostLoader(dataset.transform(transform), plan, contexts, shuffle)
+    check_memory(dataset, transform, plan, contexts)
+    if plan.preprocess == "cached":
+        [arrays] = preprocess(dataset, transform, [mx.cpu()])
+    elif plan.preprocess == "roundtrip":
+        arrays = _to_host(preprocess(dataset, transform, contexts))
+    else:
+        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle)
+    return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle)
+
+
+def preprocess(dataset, transform, contexts: list) -> list[tuple]:
+    """Transform every sample on the contexts and keep the results there.
+
+    Sample ``i`` goes to context ``i % len(contexts)``.
+
+    Returns:
+        For each context a tuple of arrays (its samples, ...), filled in place, so that memory
+        holds the result once.
+
+    Raises:
+        DataError: a sample's shape differs from the first one's.
+    """
+    resident: list = [None] * len(contexts)
+    counts = split_sizes(len(dataset), len(contexts))
+    for number in range(len(dataset)):
+        device, row = number % len(contexts), number // len(contexts)
+        sample = transform(*(a.as_in_context(contexts[device]) for a in dataset[number]))
+        if resident[device] is None:
+            resident[device] = tuple(
+                nd.empty((counts[device], *a.shape), ctx=contexts[device], dtype=a.dtype)
+                for a in sample
+            )
+        for kept, array in zip(resident[device], sample):
+            if kept.shape[1:] != array.shape:
+                raise DataError(
+                    f"sample {number} has shape {array.shape} after its transform and others have "
+                    f"{kept.shape[1:]}; samples that are kept must be of one shape"
+                )
+            kept[row] = array
+    return [arrays for arrays in resident if arrays is not None]
+
+
+def memory_needed(dataset, transform) -> int:
+    """Return the bytes that all samples take after the transform, judged by the first one."""
+    sample = transform(*dataset[0])
+    return len(dataset) * sum(a.size * np.dtype(a.dtype).itemsize for a in sample)
+
+
+def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
+    """Make sure that the samples fit where the plan's placement keeps them.
+
+    Raises:
+        CapacityError: they do not; the message gives what is needed and what is free.
+    """
+    needed = memory_needed(dataset, transform)
+    on_gpu = plan.preprocess == "device" and contexts[0].device_type == "gpu"
+    if on_gpu:
+        needed = -(-needed // len(contexts))
+        places = [(str(c), mx.context.gpu_memory_info(c.device_id)[0]) for c in contexts]
+    else:
+        places = [("the host", psutil.virtual_memory().available)]
+    for place, free in places:
+        if needed > free:
+            raise CapacityError(
+                f"preprocess={plan.preprocess!r} would keep {needed / 2**20:,.0f} MiB on {place}, "
+                f"which has {free / 2**20:,.0f} MiB free; take preprocess='lazy', smaller images, "
+                "or more devices"
+            )
+
+
+def _to_host(resident: list[tuple]) -> tuple:
+    """Copy arrays spread over contexts back, in the order of the data set."""
+    whole = []
+    for parts in zip(*resident):
+        length = sum(len(part) for part in parts)
+        array = nd.empty((length, *parts[0].shape[1:]), ctx=mx.cpu(), dtype=parts[0].dtype)
+        for device, part in enumerate(parts):
+            array[device :: len(parts)] = part.as_in_context(mx.cpu())
+        whole.append(array)
+    return tuple(whole)

@@ -1,0 +1,246 @@
+"""The plan: every switch of a training run, in one frozen record.
+
+A run is described completely by *what* is trained (a recipe) and *how* (a plan). Two plans can be
+subtracted, ``before.diff(after)``, so that a speed-up is never credited to one switch when several
+were flipped at once.
+
+>>> before = Plan(batch_size=4)
+>>> after = before.replace(hybridize="static", devices="cpu:0-3")
+>>> sorted(before.diff(after))
+['devices', 'hybridize']
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from dataclasses import dataclass
+
+from mxopt.errors import PlanError
+
+ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
+HYBRIDIZE = ("no", "yes", "static")
+PREPROCESS = ("lazy", "cached", "device", "roundtrip")
+PRECISIONS = ("float32", "float16", "amp", "bfloat16")
+AFFINITIES = ("none", "compact")
+OPENMP = ("default", "intel")
+SCHEDULES = ("constant", "poly", "cosine")
+
+_CHOICES = {
+    "engine": ENGINES,
+    "hybridize": HYBRIDIZE,
+    "preprocess": PREPROCESS,
+    "precision": PRECISIONS,
+    "affinity": AFFINITIES,
+    "openmp": OPENMP,
+    "schedule": SCHEDULES,
+}
+_AT_LEAST = {
+    "engine_threads": 1,
+    "cpu_threads": 1,
+    "workers": 0,
+    "prefetch": 0,
+    "batch_size": 1,
+    "accumulation": 1,
+    "epochs": 1,
+    "warmup_epochs": 0,
+    "learning_rate": 0,
+    "momentum": 0,
+    "weight_decay": 0,
+    "clip_norm": 0,
+    "seed": 0,
+}
+_DEVICES = re.compile(r"(cpu|gpu):(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One switch a field; the defaults are MXNet's own, or the chapter's naive run.
+
+    Engine and threads (process-wide, fixed when MXNet loads; ``None`` leaves MXNet's default):
+        engine: ``NaiveEngine`` (one operator after the other, in the calling thread),
+            ``ThreadedEngine`` or ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default).
+        engine_threads: operators that may run at the same time on each CPU context.
+        cpu_threads: OpenMP threads inside one operator.
+        affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
+        openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
+    Graph:
+        hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory).
+    Data:
+        preprocess: where samples are transformed and where the result lives: ``lazy`` (host,
+            again in every epoch), ``cached`` (host, once), ``device`` (on the device, staying
+            there), ``roundtrip`` (on the device, copied back to the host batch by batch).
+        workers: worker processes of the DataLoader; 0 loads in the training process.
+        prefetch: batches loaded ahead by the workers; ``None`` is MXNet's two for each worker.
+    Numbers:
+        precision: ``float32``, ``float16`` (all of the network), ``amp`` (automatic mixed
+            precision, float16), ``bfloat16`` (automatic mixed precision, bfloat16).
+    Devices:
+        devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``.
+    Optimisation (SGD):
+        batch_size: samples a step, over all devices.
+        learning_rate, momentum, weight_decay: of ``mx.optimizer.SGD``.
+        clip_norm: largest allowed L2 norm of all gradients together; ``None`` never clips.
+        schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers) or ``cosine``.
+        warmup_epochs: epochs of linear warm-up before the schedule.
+        accumulation: batches whose gradients are added before one update.
+        epochs: passes over the training set.
+        seed: of the weights and the order of the samples.
+
+    Raises:
+        PlanError: a value is outside what its switch takes; the message lists what it takes.
+    """
+
+    engine: str = "ThreadedEnginePerDevice"
+    engine_threads: int | None = None
+    cpu_threads: int | None = None
+    affinity: str = "none"
+    openmp: str = "default"
+    hybridize: str = "no"
+    preprocess: str = "lazy"
+    workers: int = 0
+    prefetch: int | None = None
+    precision: str = "float32"
+    devices: str = "cpu:0"
+    batch_size: int = 4
+    learning_rate: float = 0.1
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    schedule: str = "constant"
+    warmup_epochs: int = 0
+    accumulation: int = 1
+    epochs: int = 1
+    seed: int = 0
+
+    def __post_init__(self):
+        for name, allowed in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise PlanError(f"{name}={value!r} is not a choice; take one of {_listed(allowed)}")
+        for name, least in _AT_LEAST.items():
+            value, (kinds, kind, optional) = getattr(self, name), _number(name)
+            if value is None and optional:
+                continue
+            if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+                raise PlanError(f"{name}={value!r} must be {kind} of at least {least}")
+        self.device_indices  # noqa: B018  (checks the syntax of devices)
+        if self.prefetch is not None and self.workers == 0:
+            raise PlanError(
+                f"prefetch={self.prefetch} needs worker processes to load ahead; set workers to "
+                "at least 1, or leave prefetch out"
+            )
+        if self.warmup_epochs >= self.epochs and self.warmup_epochs:
+            raise PlanError(
+                f"warmup_epochs={self.warmup_epochs} must be fewer than epochs={self.epochs}"
+            )
+
+    @property
+    def device_kind(self) -> str:
+        """``cpu`` or ``gpu``."""
+        return self.devices.split(":")[0]
+
+    @property
+    def device_indices(self) -> list[int]:
+        """The device numbers, in order.
+
+        Raises:
+            PlanError: ``devices`` is not of the form ``gpu:0`` or ``gpu:0-3``.
+        """
+        match = _DEVICES.fullmatch(self.devices) if isinstance(self.devices, str) else None
+        first, last = (int(match[2]), int(match[3] or match[2])) if match else (1, 0)
+        if last < first:
+            raise PlanError(
+                f"devices={self.devices!r} is not understood; "
+                "write cpu:0 or gpu:0 for one device, gpu:0-3 for several"
+            )
+        return list(range(first, last + 1))
+
+    def replace(self, **changes) -> Plan:
+        """Return a copy with some switches changed.
+
+        Raises:
+            PlanError: a switch does not exist (the nearest name is suggested) or takes no such
+                value.
+        """
+        return dataclasses.replace(self, **_known(changes))
+
+    def diff(self, other: Plan) -> dict[str, tuple]:
+        """Return ``{switch: (mine, theirs)}`` for every switch that differs."""
+        mine, theirs = self.as_dict(), other.as_dict()
+        return {
+            name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]
+        }
+
+    def as_dict(self) -> dict:
+        """Return the switches as a plain dictionary, as run records keep them."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, switches: dict) -> Plan:
+        """Make a plan from a plain dictionary; switches left out take their defaults.
+
+        Raises:
+            PlanError: as for :meth:`replace`.
+        """
+        return cls(**_known(switches))
+
+    @classmethod
+    def parse(cls, assignments, base: Plan | None = None) -> Plan:
+        """Make a plan from ``name=value`` words, as the command line takes them.
+
+        >>> Plan.parse(["batch_size=16", "precision=amp"]).batch_size
+        16
+
+        Raises:
+            PlanError: a word is not of that form, or as for :meth:`replace`.
+        """
+        changes = {}
+        for word in assignments:
+            name, equals, text = word.partition("=")
+            if not equals:
+                raise PlanError(f"{word!r} is not a switch; write name=value, such as batch_size=8")
+            _known({name: text})
+            changes[name] = _value(name, text)
+        return (base or cls()).replace(**changes)
+
+
+def one_by_one(before: Plan, **changes) -> dict[str, Plan]:
+    """Return ``{switch: before with only that switch changed}``, to measure each alone."""
+    return {name: before.replace(**{name: value}) for name, value in changes.items()}
+
+
+def _known(switches: dict) -> dict:
+    names = [field.name for field in dataclasses.fields(Plan)]
+    for name in switches:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise PlanError(f"no switch is called {name!r}; {hint}The switches: {_listed(names)}")
+    return switches
+
+
+def _number(name: str) -> tuple[tuple, str, bool]:
+    """Return the Python types a numeric switch takes, their name, and whether None is allowed."""
+    annotation = Plan.__dataclass_fields__[name].type
+    optional = annotation.endswith("| None")
+    if annotation.startswith("float"):
+        return (int, float), "a number", optional
+    return (int,), "a whole number", optional
+
+
+def _value(name: str, text: str):
+    if name not in _AT_LEAST:
+        return text
+    kinds, kind, optional = _number(name)
+    if optional and text.lower() == "none":
+        return None
+    try:
+        return kinds[-1](text)
+    except ValueError:
+        raise PlanError(f"{name}={text!r} must be {kind}") from None
+
+
+def _listed(names) -> str:
+    return ", ".join(names)

@@ -1,0 +1,89 @@
+"""Progress: a bar with an estimate on a terminal, one line that changes in a notebook, plain
+lines in a log."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+
+
+@contextlib.contextmanager
+def track(title: str, total: int, file=None):
+    """Show the progress of ``total`` steps; yields a function to call as each step begins.
+
+    >>> with track("engine", 2) as step:
+    ...     step("naive")
+    ...     step("threaded")
+    """
+    file = file or sys.stdout
+    show = _notebook if _in_notebook() else _terminal if file.isatty() else _lines
+    with show(title, total, file) as step:
+        yield step
+
+
+@contextlib.contextmanager
+def _terminal(title, total, file):
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(file=file), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        begun = -1
+
+        def step(what):
+            nonlocal begun
+            begun += 1
+            bar.update(task, completed=begun, description=f"{title}: {what}")
+
+        yield step
+
+
+@contextlib.contextmanager
+def _lines(title, total, file):
+    with _texts(title, total, lambda text: print(text, file=file, flush=True)) as step:
+        yield step
+
+
+@contextlib.contextmanager
+def _notebook(title, total, file):
+    from IPython.display import HTML, display
+
+    handle = display(HTML(""), display_id=True)
+    with _texts(title, total, lambda text: handle.update(HTML(f"<small>{text}</small>"))) as step:
+        yield step
+
+
+@contextlib.contextmanager
+def _texts(title, total, say):
+    start, begun = time.monotonic(), 0
+
+    def step(what):
+        nonlocal begun
+        left = duration((time.monotonic() - start) / begun * (total - begun)) if begun else ""
+        begun += 1
+        say(f"{title}: {begun} of {total}, {what}" + (f", about {left} left" if left else ""))
+
+    yield step
+    say(f"{title}: {begun} of {total} done in {duration(time.monotonic() - start)}")
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as a person would say it: ``12 s``, ``3 min``, ``1 h 20 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return bool(shell and shell.get_ipython() and hasattr(shell.get_ipython(), "kernel"))

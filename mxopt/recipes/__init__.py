@@ -1,0 +1,37 @@
+"""Recipes: what is trained. How it is trained is the plan's business.
+
+A recipe is a :class:`mxopt.training.Recipe`: data, network, loss, metric. Your own is a function
+that returns one; name it ``module:function`` wherever a recipe's name is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from mxopt.errors import PlanError
+
+BUILT_IN = {"segmentation": "mxopt.recipes.segmentation:segmentation"}
+
+
+def load(name: str, **options):
+    """Return the recipe of that name.
+
+    Args:
+        name: a built-in recipe, or ``module:function`` for one of your own.
+        options: passed to the function that makes it.
+
+    Raises:
+        PlanError: there is no such recipe.
+    """
+    path = BUILT_IN.get(name, name)
+    module, colon, function = path.partition(":")
+    if not colon:
+        raise PlanError(
+            f"no recipe is called {name!r}; take one of {', '.join(BUILT_IN)}, "
+            "or module:function for your own"
+        )
+    try:
+        make = getattr(importlib.import_module(module), function)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise PlanError(f"recipe {name!r} cannot be loaded: {error}") from None
+    return make(**options)

@@ -1,0 +1,155 @@
+"""Finding people in street scenes: the task of the chapter's tour and of its second recipe.
+
+Penn-Fudan images and masks, resized and centre-cropped to a square as in the chapter, two classes.
+"""
+
+from __future__ import annotations
+
+import mxnet as mx
+from mxnet import gluon, nd
+from mxnet.gluon import nn
+
+from mxopt.errors import PlanError
+from mxopt.training import Data, Recipe
+
+CLASSES = ("background", "person")
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_NEAREST, _BILINEAR = 0, 1
+
+
+class Transform:
+    """Resize the shorter side, crop the centre, normalise; on the context the arrays are on.
+
+    Called with an image (height, width, 3) and a mask (height, width, 1), both uint8; returns the
+    image (3, size, size) float32, normalised with ImageNet's mean and deviation, and the mask
+    (size, size) int32. A class rather than a closure, so that loader workers can receive it.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def __call__(self, image, mask):
+        image = nd.image.to_tensor(self._square(image, _BILINEAR))
+        mask = self._square(mask, _NEAREST)
+        return (
+            nd.image.normalize(image, mean=_MEAN, std=_DEVIATION),
+            mask.astype("int32").reshape((self.size, self.size)),
+        )
+
+    def _square(self, array, interpolation):
+        # Nearest neighbour for masks: an interpolated class number would be another class.
+        array = nd.image.resize(array, size=self.size, keep_ratio=True, interp=interpolation)
+        height, width = array.shape[:2]
+        left, top = (width - self.size) // 2, (height - self.size) // 2
+        return nd.image.crop(array, x=left, y=top, width=self.size, height=self.size)
+
+
+class TinySegmenter(gluon.HybridBlock):
+    """A small encoder and decoder for the tour: from scratch, seconds an epoch on a CPU.
+
+    Takes (samples, 3, height, width), height and width multiples of 4, and returns class scores
+    (samples, 2, height, width).
+
+    Args:
+        channels: width of the first layer.
+        norm: whether to normalise by batch; without it, several contexts give exactly the
+            gradients of one, because MXNet's batch statistics are taken per context.
+    """
+
+    def __init__(self, channels: int = 16, norm: bool = True, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.body = nn.HybridSequential()
+            for width, stride in ((1, 2), (2, 2), (4, 1), (4, 1)):
+                self.body.add(nn.Conv2D(channels * width, 3, stride, 1, use_bias=not norm))
+                if norm:
+                    self.body.add(nn.BatchNorm())
+                self.body.add(nn.Activation("relu"))
+            self.body.add(nn.Conv2D(len(CLASSES), 1))
+
+    def hybrid_forward(self, F, x):
+        """Return scores at the resolution of the input."""
+        return F.contrib.BilinearResize2D(self.body(x), scale_height=4, scale_width=4)
+
+
+def _tiny(contexts, channels: int = 16, norm: bool = True):
+    net = TinySegmenter(channels, norm)
+    net.initialize(mx.init.Xavier(), ctx=contexts)
+    return net
+
+
+def _deeplab_resnet101(contexts):
+    """The chapter's network: COCO weights, a new head for two classes, no auxiliary output."""
+    from gluoncv import model_zoo
+    from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
+
+    net = model_zoo.get_model("deeplab_resnet101_coco", pretrained=True, ctx=contexts)
+    with net.name_scope():
+        net.head = _DeepLabHead(len(CLASSES))
+    net.head.initialize(mx.init.Xavier(), ctx=contexts)
+    net.aux = False
+    net.auxlayer.collect_params().setattr("grad_req", "null")
+    return net
+
+
+NETWORKS = {"tiny": _tiny, "deeplab_resnet101": _deeplab_resnet101}
+
+
+class PixelLoss(gluon.HybridBlock):
+    """Softmax cross-entropy at every pixel; returns (samples,), the mean over each image."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._loss = gluon.loss.SoftmaxCrossEntropyLoss(axis=1)
+
+    def hybrid_forward(self, F, output, mask):
+        """Take scores (samples, classes, height, width) and masks (samples, height, width)."""
+        return self._loss(output, mask)
+
+
+def _data(size: int, limit: int | None, root) -> Data:
+    from mxopt.datasets import PennFudan
+
+    splits = {name: PennFudan(name, root=root) for name in ("train", "validation", "test")}
+    location = splits["train"].location
+    if limit:
+        splits = {name: split.take(min(limit, len(split))) for name, split in splits.items()}
+    return Data(**splits, transform=Transform(size), kind=location.kind, origin=location.origin)
+
+
+def segmentation(
+    network: str = "tiny", size: int = 96, limit: int | None = None, root=None, **network_options
+) -> Recipe:
+    """Return the segmentation recipe.
+
+    Args:
+        network: a name of ``NETWORKS``.
+        size: side of the square that images are cropped to, in pixels; a multiple of 8.
+        limit: at most so many samples of each split; ``None`` for all.
+        root: a Penn-Fudan folder; ``None`` looks where ``mxopt.datasets.locate`` looks.
+        network_options: passed on to the network.
+
+    Raises:
+        PlanError: there is no such network, or it cannot take that size.
+    """
+    if network not in NETWORKS:
+        raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
+    if size < 8 or size % 8:
+        raise PlanError(f"size={size} must be a multiple of 8, at least 8")
+
+    def output_only(output, mask):
+        return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
+
+    def metric():
+        from gluoncv.utils.metrics.segmentation import SegmentationMetric
+
+        return SegmentationMetric(len(CLASSES))
+
+    pixel_loss = PixelLoss()
+    return Recipe(
+        name=f"segmentation, {network}, {size} px",
+        data=lambda: _data(size, limit, root),
+        network=lambda contexts: NETWORKS[network](contexts, **network_options),
+        loss=output_only,
+        metric=metric,
+    )

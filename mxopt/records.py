@@ -1,0 +1,191 @@
+"""Run records: what happened, as events on disk, written while it happens.
+
+A record is a text file of JSON lines. The first line is ``start`` (format, plan, workload), the
+last one ``end`` (status and the measured figures); between them stand ``environment``, ``data``,
+``steps``, ``epoch`` and whatever else the workload had to say. A run that was killed has no
+``end``, which is how a reader knows. Every table, plot and sentence of a report is computed from
+such records.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mxopt.errors import RecordError
+from mxopt.plan import Plan
+
+FORMAT = 1
+
+
+class RecordWriter:
+    """Writes one event a line and flushes it, so that a crash loses at most the line in work.
+
+    The file is created exclusively: a record is never overwritten.
+
+    Raises:
+        RecordError: the file exists already, or its folder cannot be written to.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("x", encoding="utf-8")
+        except FileExistsError:
+            raise RecordError(
+                f"{self.path} exists already, and records are never overwritten; "
+                "choose another results folder"
+            ) from None
+        except OSError as error:
+            raise RecordError(
+                f"cannot write to {self.path.parent} ({error.strerror}); "
+                "choose a results folder that can be written to"
+            ) from None
+        self._start = time.monotonic()
+
+    def write(self, event: str, **fields) -> None:
+        """Append one event; ``at`` is the seconds since the record was opened.
+
+        NaN and infinities are kept as the strings ``nan``, ``inf`` and ``-inf``, because JSON has
+        no word for them and a silent ``null`` would hide a divergence.
+        """
+        line = {"event": event, "at": round(time.monotonic() - self._start, 6), **fields}
+        self._file.write(json.dumps(_encodable(line), allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A record read back.
+
+    Attributes:
+        path: where it was read from.
+        plan: the switches it ran under.
+        workload: the name of the function that did the work, and ``options`` its arguments.
+        status: ``ok``, ``diverged``, ``failed`` (with ``reason``) or ``killed`` (no end was
+            written).
+        figures: the measured figures of the ``end`` event, such as ``seconds``.
+        events: every event between start and end, in order.
+    """
+
+    path: Path
+    plan: Plan
+    workload: str
+    options: dict = field(default_factory=dict)
+    status: str = "killed"
+    reason: str = ""
+    figures: dict = field(default_factory=dict)
+    events: list = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run finished and no figure of it is NaN."""
+        return self.status == "ok"
+
+    def only(self, event: str) -> dict:
+        """Return the first event of that name, or an empty dictionary."""
+        return next((entry for entry in self.events if entry["event"] == event), {})
+
+    def all(self, event: str) -> list[dict]:
+        """Return all events of that name, in order."""
+        return [entry for entry in self.events if entry["event"] == event]
+
+
+def read_events(path: str | os.PathLike):
+    """Yield the events of a record one by one, without holding the file in memory.
+
+    A last line cut short by a crash is left out; a damaged line anywhere else is an error.
+
+    Raises:
+        RecordError: the file cannot be read, is not a record, or has a newer format.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    event = _decoded(json.loads(line))
+                    kind = event["event"]
+                except (ValueError, TypeError, KeyError):
+                    if not line.endswith("\n") and number > 1:
+                        return
+                    raise RecordError(f"{path}, line {number}: not an event of a run") from None
+                if number == 1:
+                    _check_start(path, kind, event)
+                yield event
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"cannot read the run record {path}: {error}") from None
+
+
+def read_run(path: str | os.PathLike) -> Run:
+    """Read a whole record.
+
+    Raises:
+        RecordError: as for :func:`read_events`, or the file is empty.
+    """
+    events = list(read_events(path))
+    if not events:
+        raise RecordError(f"{path} is empty: the run ended before it began")
+    start, end = events[0], events[-1] if events[-1]["event"] == "end" else {}
+    return Run(
+        path=Path(path),
+        plan=Plan.from_dict(start["plan"]),
+        workload=start["workload"],
+        options=start.get("options", {}),
+        status=end.get("status", "killed"),
+        reason=end.get("reason", "" if end else "the process ended without writing its result"),
+        figures=end.get("figures", {}),
+        events=events[1:-1] if end else events[1:],
+    )
+
+
+def _check_start(path, kind, event):
+    if kind != "start" or not isinstance(event.get("plan"), dict) or "workload" not in event:
+        raise RecordError(f"{path} is not a run record: its first line is not a start")
+    if event.get("format", 0) > FORMAT:
+        raise RecordError(
+            f"{path} has record format {event['format']}, and this mxopt reads up to {FORMAT}; "
+            "install a newer mxopt to read it"
+        )
+
+
+_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def _encodable(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, dict):
+        return {str(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encodable(item) for item in value]
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return _encodable(value.item())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value
+
+
+def _decoded(value):
+    if isinstance(value, str):
+        return _WORDS.get(value, value)
+    if isinstance(value, dict):
+        return {key: _decoded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value

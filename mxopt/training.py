@@ -1,0 +1,272 @@
+"""The training loop: one, for every recipe and every plan.
+
+A before and an after that differ in loop code compare two programs; here they differ in a plan.
+The loop never waits for the devices inside an epoch: losses stay where they were computed and are
+read once, at its end. The clock waits at both edges of every epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+
+from mxopt import parallel, pipeline, precision
+from mxopt.engine import timed
+from mxopt.plan import Plan
+
+
+@dataclass(frozen=True)
+class Data:
+    """A task's samples.
+
+    Attributes:
+        train, validation, test: data sets of raw samples, each sample a tuple of arrays.
+        transform: turns one raw sample's arrays into what is batched: inputs, then labels.
+        kind: ``real`` or ``stand-in``; every result says which.
+        origin: where they were found, in words.
+    """
+
+    train: gluon.data.Dataset
+    validation: gluon.data.Dataset
+    test: gluon.data.Dataset
+    transform: Callable
+    kind: str
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A task. It knows nothing of the switches.
+
+    Attributes:
+        name: what tables call it.
+        data: ``data() -> Data``.
+        network: ``network(contexts) -> gluon.Block`` with its parameters on all contexts.
+        loss: ``loss(output, *labels)`` -> one loss a sample, shape (samples,) or (samples, ...).
+        metric: ``metric()`` -> something with ``update(labels, outputs)`` and ``get()``, as
+            ``mx.metric`` and GluonCV have them.
+        inputs: how many of a batch's arrays the network takes; the rest are labels.
+    """
+
+    name: str
+    data: Callable[[], Data]
+    network: Callable
+    loss: Callable
+    metric: Callable
+    inputs: int = 1
+
+
+class Diverged(Exception):
+    """A loss is no longer a number."""
+
+
+def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None = None) -> dict:
+    """Train a recipe under a plan and test it once, at the end.
+
+    Args:
+        recipe: the task.
+        plan: the switches.
+        write: called with an event's name and fields, as ``RecordWriter.write`` is.
+        on_epoch: called with the network after each epoch, outside of every clock.
+
+    Returns:
+        The figures of the run: ``seconds`` (training, all epochs, no validation), ``samples``
+        trained on, ``samples_per_second`` (steady state: without the first step),
+        ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
+        ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric), ``skipped_steps``
+        (overflows under AMP).
+
+    Raises:
+        Diverged: a loss became NaN or infinite; the message names the step. The epochs until
+            then are in the record.
+        MxoptError: the plan cannot run here.
+    """
+    begin = time.perf_counter()
+    seed_everything(plan.seed)
+    contexts = parallel.contexts(plan)
+    numbers = precision.for_plan(plan, contexts)
+    data = recipe.data()
+    write("data", kind=data.kind, origin=data.origin, train=len(data.train),
+          validation=len(data.validation), test=len(data.test))  # fmt: skip
+    with timed() as data_clock:
+        loaders = {
+            split: pipeline.make_loader(
+                getattr(data, split), data.transform, plan, contexts, shuffle=split == "train"
+            )
+            for split in ("train", "validation", "test")
+        }
+    numbers.start()
+    net = numbers.prepare(recipe.network(contexts))
+    if plan.hybridize != "no":
+        static = plan.hybridize == "static"
+        net.hybridize(static_alloc=static, static_shape=static)
+    trainer = numbers.attach(make_trainer(net, plan, numbers))
+    task = _Task(recipe, net, numbers, trainer, plan, contexts)
+    setup = time.perf_counter() - begin
+    write("setup", seconds=setup, preprocessing_seconds=data_clock.seconds)
+
+    totals = {"seconds": 0.0, "samples": 0}
+    first = None
+    for epoch in range(plan.epochs):
+        with timed() as clock:
+            losses, sizes, first_seconds = task.train_epoch(loaders["train"], epoch)
+        first = first or (first_seconds, sizes[0])
+        losses = losses.asnumpy()
+        write("steps", epoch=epoch, losses=losses.tolist(), sizes=sizes)
+        _check_losses(losses, epoch * len(sizes))
+        totals["seconds"] += clock.seconds
+        totals["samples"] += sum(sizes)
+        train_loss = float(np.average(losses, weights=sizes))
+        with timed() as validation_clock:
+            scores = task.evaluate(loaders["validation"])
+        write("epoch", epoch=epoch, seconds=clock.seconds, samples=sum(sizes),
+              train_loss=train_loss, validation_seconds=validation_clock.seconds,
+              **{f"validation_{name}": value for name, value in scores.items()})  # fmt: skip
+        if on_epoch:
+            on_epoch(net)
+    tested = task.evaluate(loaders["test"])
+    steady = totals["seconds"] - first[0]
+    return {
+        **totals,
+        "samples_per_second": (totals["samples"] - first[1]) / steady if steady > 0 else math.nan,
+        "first_step_seconds": first[0],
+        "setup_seconds": setup,
+        "end_to_end_seconds": time.perf_counter() - begin,
+        "train_loss": train_loss,
+        **{f"validation_{name}": value for name, value in scores.items()},
+        **{f"test_{name}": value for name, value in tested.items()},
+        "skipped_steps": numbers.skipped_steps,
+    }
+
+
+def seed_everything(seed: int) -> None:
+    """Seed MXNet's and NumPy's generators: weights, augmentation, dropout."""
+    mx.random.seed(seed)
+    np.random.seed(seed)
+
+
+def make_trainer(net: gluon.Block, plan: Plan, numbers: precision.Float32) -> gluon.Trainer:
+    """Return an SGD trainer; updates stay off the kvstore, as AMP and clipping need."""
+    parameters = net.collect_params()
+    for parameter in parameters.values():
+        if plan.accumulation > 1 and parameter.grad_req != "null":
+            parameter.grad_req = "add"
+    return gluon.Trainer(
+        parameters,
+        "sgd",
+        {
+            "learning_rate": plan.learning_rate,
+            "momentum": plan.momentum,
+            "wd": plan.weight_decay,
+            **numbers.optimizer_options,
+        },
+        update_on_kvstore=False,
+    )
+
+
+def learning_rate(plan: Plan, step: int, steps_per_epoch: int) -> float:
+    """Return the learning rate of an update: linear warm-up, then the plan's schedule.
+
+    ``poly`` is (1 - progress) ** 0.9 as in DeepLab (Chen et al., 2017), ``cosine`` half a cosine
+    (Loshchilov and Hutter, "SGDR", 2017); both reach 0 after the last update.
+    """
+    warmup = plan.warmup_epochs * steps_per_epoch
+    if step < warmup:
+        return plan.learning_rate * (step + 1) / warmup
+    progress = (step - warmup) / max(1, plan.epochs * steps_per_epoch - warmup)
+    shape = {
+        "constant": 1.0,
+        "poly": (1 - progress) ** 0.9,
+        "cosine": (1 + math.cos(math.pi * progress)) / 2,
+    }
+    return plan.learning_rate * shape[plan.schedule]
+
+
+@dataclass
+class _Task:
+    """A network in training, with all that one step needs."""
+
+    recipe: Recipe
+    net: gluon.Block
+    numbers: precision.Float32
+    trainer: gluon.Trainer
+    plan: Plan
+    contexts: list
+
+    def train_epoch(self, loader, epoch: int) -> tuple[nd.NDArray, list[int], float | None]:
+        """Return each step's mean loss (on the device, not waited for), its size, and how long
+        the run's first step took."""
+        sums, sizes, first_seconds = [], [], None
+        updates = -(-len(loader) // self.plan.accumulation)
+        start = time.perf_counter()
+        pending = 0
+        for number, batch in enumerate(loader):
+            sums.append(self._backward(batch))
+            sizes.append(batch.size)
+            pending += batch.size
+            if (number + 1) % self.plan.accumulation == 0 or number + 1 == len(loader):
+                update = epoch * updates + number // self.plan.accumulation
+                self.trainer.set_learning_rate(learning_rate(self.plan, update, updates))
+                self.numbers.step(self.trainer, pending, self.plan.clip_norm)
+                if self.plan.accumulation > 1:
+                    self.net.collect_params().zero_grad()
+                pending = 0
+            if epoch == number == 0:
+                # Graph building and first touch are one-off costs: they get a line of their own.
+                nd.waitall()
+                first_seconds = time.perf_counter() - start
+        means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
+        return means, sizes, first_seconds
+
+    def _backward(self, batch) -> nd.NDArray:
+        """Add a batch's gradient and return the sum of its losses, shape (1,)."""
+        with autograd.record():
+            losses = [self._losses(shard).sum() for shard in batch.shards]
+            self.numbers.backward(losses, self.trainer)
+        idle = self.contexts[len(batch.shards) :]
+        if idle:
+            parallel.mark_idle(self.trainer._params, idle)
+        return parallel.gather([loss.detach() for loss in losses])
+
+    def _losses(self, shard):
+        output, labels = self._forward(shard)
+        losses = self.recipe.loss(output, *labels)
+        # A loss of shape (samples, height, width) is averaged to one number a sample.
+        return losses.reshape((len(losses), -1)).mean(axis=1)
+
+    def _forward(self, shard):
+        inputs = self.numbers.inputs(shard[: self.recipe.inputs])
+        return self.numbers.outputs(self.net(*inputs)), shard[self.recipe.inputs :]
+
+    def evaluate(self, loader) -> dict[str, float]:
+        """Return mean loss and metrics over every sample of a loader, each visited once."""
+        metric = self.recipe.metric()
+        sums, samples = [], 0
+        for batch in loader:
+            for shard in batch.shards:
+                output, labels = self._forward(shard)
+                losses = self.recipe.loss(output, *labels)
+                sums.append(losses.reshape((len(losses), -1)).mean(axis=1).sum())
+                metric.update(list(labels), [output])
+            samples += batch.size
+        total = sum(float(value.asscalar()) for value in sums)
+        return {"loss": total / samples, **_scores(metric)}
+
+
+def _scores(metric) -> dict[str, float]:
+    names, values = metric.get()
+    if isinstance(names, str):
+        names, values = [names], [values]
+    return {name: float(value) for name, value in zip(names, values)}
+
+
+def _check_losses(losses: np.ndarray, steps_before: int) -> None:
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if len(bad):
+        raise Diverged(f"diverged at step {steps_before + bad[0] + 1}: loss {losses[bad[0]]}")

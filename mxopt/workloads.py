@@ -1,0 +1,117 @@
+"""Workloads: the pieces of work that the notebooks measure, each run in a process of its own.
+
+A workload is called as ``workload(plan, write, **options)`` and returns its figures. Yours may be
+any function of that shape, named ``module:function``.
+"""
+
+from __future__ import annotations
+
+from mxopt.engine import timed
+from mxopt.plan import Plan
+
+
+def train(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
+    """Train a recipe; the figures are those of ``mxopt.training.fit``."""
+    from mxopt import recipes, training
+
+    return training.fit(recipes.load(recipe, **options), plan, write)
+
+
+def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: bool = False) -> dict:
+    """Multiply matrices element by element in two independent chains, as the tour's first part.
+
+    Args:
+        plan: its engine and threads.
+        write: not used, nothing happens between start and end.
+        size: matrices are (size, size), float32.
+        rounds: how often the chains are run.
+        wait: whether each intermediate result is waited for (``wait_to_read``), which leaves the
+            engine nothing to run at the same time.
+
+    Returns:
+        ``seconds`` until everything is computed, and ``enqueued_seconds``, when a clock that does
+        not wait would have stopped.
+    """
+    from mxnet import nd
+
+    arrays = [nd.random.uniform(0.99, 1.01, shape=(size, size)) for _ in range(4)]
+    for array in arrays:
+        array.wait_to_read()
+
+    def product(*factors):
+        result = factors[0]
+        for factor in factors[1:]:
+            result = result * factor
+        if wait:
+            result.wait_to_read()
+        return result
+
+    def one_round():
+        a, b, c, d = arrays
+        left = product(a, a, a, a, b, b, b, b)
+        right = product(c, c, c, c, d, d, d, d)
+        left = product(*[left] * 8)
+        right = product(*[right] * 8)
+        return product(*[left * right] * 4)
+
+    one_round()  # first touch: threads start and memory is asked for
+    with timed() as clock:
+        results = [one_round() for _ in range(rounds)]
+    return {
+        "seconds": clock.seconds,
+        "enqueued_seconds": clock.enqueued,
+        "checksum": float(results[-1].mean().asscalar()),
+    }
+
+
+def load(plan: Plan, write, split: str = "train", epochs: int = 2, recipe: str = "segmentation",
+         **options) -> dict:  # fmt: skip
+    """Read a recipe's images and labels through its pipeline, and train nothing.
+
+    Returns:
+        ``preparation_seconds`` (making the loader, which is when ``cached``, ``device`` and
+        ``roundtrip`` preprocess), ``seconds`` of the median epoch, ``first_epoch_seconds`` with
+        preparation included, ``samples`` an epoch, ``checksum`` (the same for every placement).
+    """
+    import statistics
+
+    from mxopt import parallel, pipeline, recipes
+    from mxopt.training import seed_everything
+
+    seed_everything(plan.seed)
+    contexts = parallel.contexts(plan)
+    data = recipes.load(recipe, **options).data()
+    dataset = getattr(data, split)
+    write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
+    with timed() as preparation:
+        loader = pipeline.make_loader(dataset, data.transform, plan, contexts)
+    durations, samples, checksum = [], 0, 0.0
+    for _ in range(epochs):
+        samples, sums = 0, []
+        with timed() as clock:
+            for batch in loader:
+                samples += batch.size
+                # A sum touches every value on its device: nothing counts as loaded unseen.
+                sums += [array.sum() for shard in batch.shards for array in shard]
+        durations.append(clock.seconds)
+        checksum = sum(float(value.astype("float64").asscalar()) for value in sums)
+        write("epoch", seconds=clock.seconds, samples=samples)
+    return {
+        "seconds": statistics.median(durations[1:] or durations),
+        "first_epoch_seconds": preparation.seconds + durations[0],
+        "preparation_seconds": preparation.seconds,
+        "samples": samples,
+        "checksum": checksum,
+    }
+
+
+def raw(plan: Plan, write, split: str = "train", recipe: str = "segmentation", **options) -> dict:
+    """Decode every sample of a split once and transform nothing."""
+    from mxopt import recipes
+
+    data = recipes.load(recipe, **options).data()
+    dataset = getattr(data, split)
+    write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
+    with timed() as clock:
+        pixels = sum(dataset[index][0].size for index in range(len(dataset)))
+    return {"seconds": clock.seconds, "samples": len(dataset), "values": pixels}
