@@ -1,0 +1,44 @@
+"""Data: the real thing where it can be reached, an honest stand-in where it cannot.
+
+Ask for a data set by name and you are told where it was found and what it is:
+
+    >>> from mxopt.datasets import locate
+    >>> location = locate("penn-fudan")          # doctest: +SKIP
+    >>> location.kind, location.origin           # doctest: +SKIP
+    ('real', 'MXOPT_DATA')
+
+The order is ``MXOPT_DATA``, the cache, the upstream address, the embedded stand-in (see
+:mod:`mxopt.datasets.sources`). Nothing is ever half there: a download is checked by SHA-256 and
+then put in place in one step; a folder of yours with files missing is reported, not replaced.
+
+``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set. It needs MXNet, which
+is loaded only when you ask for it, so that everything else here works without.
+"""
+
+from __future__ import annotations
+
+from mxopt.datasets.annotations import check_annotations, read_annotation
+from mxopt.datasets.registry import SOURCES
+from mxopt.datasets.sources import Fetched, Location, fetch, locate, reachable, verify
+
+__all__ = [
+    "SOURCES",
+    "Fetched",
+    "Location",
+    "PennFudan",
+    "check_annotations",
+    "fetch",
+    "locate",
+    "reachable",
+    "read_annotation",
+    "verify",
+]
+
+
+def __getattr__(name: str):
+    """Import ``PennFudan`` at first use: the engine's settings must be made before MXNet loads."""
+    if name == "PennFudan":
+        from mxopt.datasets.penn_fudan import PennFudan
+
+        return PennFudan
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

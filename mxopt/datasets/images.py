@@ -1,0 +1,50 @@
+"""Decode image files with Pillow, and say which file is at fault where one is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mxopt.errors import DataError
+
+
+def read_colour(path: str | Path) -> np.ndarray:
+    """Return an image file as uint8 (H, W, 3), red green blue.
+
+    Raises ``DataError`` naming the file if it is missing, cut off or not an image.
+    """
+    return _decode(path, "RGB")
+
+
+def read_grey(path: str | Path) -> np.ndarray:
+    """Return a mask file's stored values as uint8 (H, W).
+
+    A palette image gives its indices, not its colours, since masks number things. Raises
+    ``DataError`` naming the file if it is missing, cut off, not an image, or of another kind.
+    """
+    return _decode(path, "L")
+
+
+def _decode(path: str | Path, mode: str) -> np.ndarray:
+    # Imported here so that folders can be listed and annotations read without Pillow.
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            if mode == "RGB":
+                return np.asarray(image.convert("RGB"))
+            if image.mode not in ("L", "P", "1"):
+                raise DataError(
+                    f"The mask {path} has the pixel format {image.mode}: "
+                    "one 8-bit channel with numbers is needed."
+                )
+            return np.asarray(image).astype(np.uint8)
+    except FileNotFoundError as error:
+        raise DataError(f"The image {path} is missing.") from error
+    # Pillow answers broken files with SyntaxError and ValueError as well as OSError.
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DataError(
+            f"The image {path} cannot be decoded ({error}): it is cut off or not an image, "
+            "fetch it again or take it away."
+        ) from error

@@ -1,0 +1,279 @@
+"""Where data comes from: the first place that has it, said by name.
+
+The places, in order:
+
+1. ``MXOPT_DATA``, a folder of yours with one sub-folder per data set (for weights also
+   ``MXOPT_WEIGHTS``, or a folder ``weights`` in or beside ``MXOPT_DATA``);
+2. the cache, ``MXOPT_CACHE`` or the user's cache folder, where earlier downloads lie;
+3. the upstream address, https with SHA-256;
+4. the embedded stand-in, made by this project.
+
+>>> location = locate("penn-fudan")          # doctest: +SKIP
+>>> location.kind, location.origin           # doctest: +SKIP
+('stand-in', 'embedded')
+
+Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mxopt.datasets.download import (
+    CONNECT_TIMEOUT,
+    UnreachableError,
+    brief,
+    check_content,
+    describe_missing,
+    download,
+    folder_in_one_step,
+    missing_files,
+)
+from mxopt.datasets.registry import Source, source
+from mxopt.errors import DataError
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a data set was found.
+
+    ``path`` is the data set's folder; ``kind`` is ``real`` or ``stand-in``; ``origin`` is
+    ``MXOPT_DATA`` (for weights also ``MXOPT_WEIGHTS``), ``cache``, ``upstream`` or ``embedded``
+    (``given folder`` where the caller named the folder);
+    ``note`` says in one sentence why the places before it were passed over (empty for the first).
+    """
+
+    name: str
+    path: Path
+    kind: str
+    origin: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The outcome of looking at local places only: a location or the reasons there is none."""
+
+    location: Location | None = None
+    passed_over: list[str] = field(default_factory=list)
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds downloads: ``MXOPT_CACHE``, or the user's cache folder."""
+    import pooch
+
+    return Path(os.environ.get("MXOPT_CACHE") or pooch.os_cache("mxopt"))
+
+
+def locate(name: str, *, allow_download: bool = True) -> Location:
+    """Return the first place that has the data set ``name``, downloading it if that is needed.
+
+    Raises ``DataError`` if ``name`` is unknown, if ``MXOPT_DATA`` is not a folder or holds the data
+    set with files missing, if a download has the wrong content, or if no place has the data set and
+    nothing can stand in for it. A local copy is checked by file names only: :func:`verify` hashes.
+    """
+    wanted = source(name)
+    search = _search_local(wanted)
+    if search.location:
+        return search.location
+    passed_over = search.passed_over
+    if allow_download:
+        target = cache_folder() / wanted.folder
+        try:
+            download(wanted, target)
+            return Location(name, target, "real", "upstream", _sentence(passed_over))
+        except (UnreachableError, OSError) as error:
+            passed_over.append(_clause(error))
+    else:
+        passed_over.append("downloading was not allowed")
+    if wanted.stand_in is None:
+        raise DataError(
+            f"{wanted.title} was not found: {_sentence(passed_over)} Connect to the network and "
+            f"run `mxopt fetch {name}`, or put {_example(wanted)} under the folder that MXOPT_DATA "
+            "names."
+        )
+    return Location(name, _stand_in(wanted), "stand-in", "embedded", _sentence(passed_over))
+
+
+def reachable(name: str) -> tuple[bool, str]:
+    """Say whether real data for ``name`` is at hand or one download away, without downloading.
+
+    Returns ``(True, where)`` or ``(False, why not)``; costs at most one short request per address
+    and raises only for an unknown name.
+    """
+    import requests
+
+    wanted = source(name)
+    try:
+        search = _search_local(wanted)
+    except DataError as error:
+        return False, str(error)
+    if search.location:
+        return True, f"{search.location.path} ({search.location.origin})"
+    reason = ""
+    for url in wanted.urls:
+        try:
+            response = requests.head(url, timeout=CONNECT_TIMEOUT, allow_redirects=True)
+            response.raise_for_status()
+            return True, f"{url} answers; `mxopt fetch {name}` downloads it"
+        except requests.RequestException as error:
+            reason = reason or f"{url} does not answer ({brief(error)})"
+        if wanted.archive is None:  # Every file has the same host: one answer speaks for all.
+            break
+    return False, _sentence([*search.passed_over, reason])
+
+
+def verify(name: str) -> Location:
+    """Hash every file of the real data set ``name`` where :func:`locate` finds it locally.
+
+    Raises ``DataError`` naming the file that is missing or whose SHA-256 is wrong, or saying that
+    there is no local copy to check.
+    """
+    wanted = source(name)
+    search = _search_local(wanted)
+    if search.location is None:
+        raise DataError(
+            f"There is no local copy of {name} to check: {_sentence(search.passed_over)} "
+            f"Run `mxopt fetch {name}` first."
+        )
+    check_content(wanted, search.location.path)
+    return search.location
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One row of ``mxopt fetch``; ``location`` is None where there is a ``problem`` instead.
+
+    ``size`` is in bytes; ``hash_checked`` tells whether SHA-256 was compared in this call.
+    """
+
+    name: str
+    location: Location | None
+    size: int = 0
+    hash_checked: bool = False
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.location is None:
+            return f"{self.name}: not available. {self.problem}"
+        checked = "hash checked" if self.hash_checked else "hash not checked"
+        row = (
+            f"{self.name}: {self.location.kind}, {self.location.path} ({self.location.origin}), "
+            f"{self.size / 1e6:.1f} MB, {checked}"
+        )
+        return f"{row}. {self.location.note}" if self.location.note else row
+
+
+def fetch(
+    names: Iterable[str], *, check: bool = False, report: Callable[[str], None] = print
+) -> list[Fetched]:
+    """Make each data set of ``names`` available and report one row for each as it is done.
+
+    ``check`` hashes local copies too (a download is hashed always). A data set that is not to be
+    had becomes a row with its ``problem`` and the others go on; an unknown name raises
+    ``DataError`` before anything is fetched.
+    """
+    rows = []
+    for wanted in [source(name) for name in names]:
+        try:
+            location = locate(wanted.name)
+            if check and location.kind == "real" and location.origin != "upstream":
+                verify(wanted.name)
+            hashed = location.origin == "upstream" or (check and location.kind == "real")
+            size = _size(wanted, location)
+            row = Fetched(wanted.name, location, size=size, hash_checked=hashed)
+        except DataError as error:
+            row = Fetched(wanted.name, None, problem=str(error))
+        report(str(row))
+        rows.append(row)
+    return rows
+
+
+def _search_local(wanted: Source) -> _Search:
+    passed_over = []
+    for origin, folder, insist in _own_places(wanted):
+        absent = missing_files(folder, wanted.required)
+        if not absent:
+            note = _sentence(passed_over)
+            return _Search(Location(wanted.name, folder, "real", origin, note))
+        if insist:
+            raise DataError(describe_missing(wanted, folder, absent))
+        passed_over.append(f"{origin} has no {wanted.folder}")
+    if not passed_over:
+        passed_over.append("MXOPT_DATA is not set")
+    cached = cache_folder() / wanted.folder
+    absent = missing_files(cached, wanted.required)
+    if not absent:
+        return _Search(Location(wanted.name, cached, "real", "cache", _sentence(passed_over)))
+    partly = f"lacks {len(absent)} of its files" if cached.is_dir() else "does not have it"
+    passed_over.append(f"the cache {cache_folder()} {partly}")
+    return _Search(None, passed_over)
+
+
+def _own_places(wanted: Source) -> list[tuple[str, Path, bool]]:
+    """Return (origin, folder, insist): a folder insisted on must be whole, others may lack it."""
+    places = []
+    if wanted.folder == "weights" and os.environ.get("MXOPT_WEIGHTS"):
+        places.append(("MXOPT_WEIGHTS", _named_folder("MXOPT_WEIGHTS"), True))
+    if os.environ.get("MXOPT_DATA"):
+        root = _named_folder("MXOPT_DATA")
+        # A data set's own folder that is there but not whole is a mistake to report; the folder of
+        # weights holds many things, and lacking one of them is no mistake.
+        shared = wanted.folder == "weights"
+        folder = root / wanted.folder
+        if shared and missing_files(folder, wanted.required):
+            beside = root.parent / wanted.folder
+            folder = folder if missing_files(beside, wanted.required) else beside
+        places.append(("MXOPT_DATA", folder, folder.is_dir() and not shared))
+    return places
+
+
+def _named_folder(variable: str) -> Path:
+    path = Path(os.environ[variable]).expanduser()
+    if not path.is_dir():
+        raise DataError(f"{variable} is set to {path}, which is not a folder: mend or unset it.")
+    return path
+
+
+def _stand_in(wanted: Source) -> Path:
+    """Return the stand-in's folder: the checkout's ``data/``, or made in the cache at first use."""
+    from mxopt.datasets import streets
+
+    embedded = Path(__file__).resolve().parents[2] / "data" / wanted.stand_in
+    if not missing_files(embedded, streets.file_names()):
+        return embedded
+    cached = cache_folder() / f"{wanted.stand_in}-{streets.EDITION}"
+    if missing_files(cached, streets.file_names()):
+        try:
+            with folder_in_one_step(cached, streets.file_names()) as fresh:
+                streets.generate(fresh)
+        except OSError as error:
+            raise DataError(
+                f"The stand-in for {wanted.name} cannot be written to {cached} ({error.strerror}): "
+                "set MXOPT_CACHE to a folder that can be written to."
+            ) from error
+    return cached
+
+
+def _size(wanted: Source, location: Location) -> int:
+    if wanted.folder == "weights":
+        return sum((location.path / name).stat().st_size for name in wanted.required)
+    return sum(path.stat().st_size for path in location.path.rglob("*") if path.is_file())
+
+
+def _example(wanted: Source) -> str:
+    return f"{wanted.folder}/{wanted.required[0]}" + (
+        " and the rest" if wanted.required[1:] else ""
+    )
+
+
+def _clause(error: Exception) -> str:
+    return str(error).rstrip(".")
+
+
+def _sentence(clauses: list[str]) -> str:
+    text = "; ".join(clause for clause in clauses if clause)
+    return text[:1].upper() + text[1:] + "." if text else ""
