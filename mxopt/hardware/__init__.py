@@ -9,7 +9,7 @@ from mxopt.hardware.build import Build, mxnet_build, openmp_runtimes
 from mxopt.hardware.facts import environment
 from mxopt.hardware.nvidia import KERNELS, Gpu, gpus, mxnet_packages, runs_on, survey_gpus
 from mxopt.hardware.processor import Cpu, SharedMemory, cpu, memory_available, shared_memory
-from mxopt.hardware.tiers import TIERS, Tier, find_real_data, pick_tier
+from mxopt.hardware.tiers import TIERS, Tier, check_tier, find_real_data, pick_tier
 
 __all__ = [
     "KERNELS",
@@ -19,6 +19,7 @@ __all__ = [
     "Gpu",
     "SharedMemory",
     "Tier",
+    "check_tier",
     "cpu",
     "environment",
     "find_real_data",

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mxopt.errors import MxoptError
 
 OPENMP_RUNTIMES = ("libgomp", "libiomp5", "libomp")
+# What the wheels' libmxnet.so, and the libgfortran.so.3 beside it, take from the system
+# (`readelf -d`); small container images lack the first two. With Debian's packages for them.
+SYSTEM_LIBRARIES = {
+    "libgomp.so.1": "libgomp1",
+    "libquadmath.so.0": "libquadmath0",
+    "libstdc++.so.6": "libstdc++6",
+}
 _TOLD = "mxopt-build "
 
 
@@ -27,6 +35,7 @@ class Build:
         openmp: paths of the OpenMP runtimes that importing MXNet loaded.
         blas: the BLAS feature, such as ``OPEN`` or ``MKL``.
         gpus: how many GPUs MXNet counts.
+        libraries: for each of :data:`SYSTEM_LIBRARIES`, its path, or None where it is missing.
         imports: for each further module asked for, empty or why it does not import.
         reason: why MXNet does not import; empty when it does.
     """
@@ -36,21 +45,26 @@ class Build:
     openmp: tuple[str, ...] = ()
     blas: str | None = None
     gpus: int = 0
-    imports: dict[str, str] | None = None
+    libraries: dict[str, str | None] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=dict)
     reason: str = ""
 
 
 def openmp_runtimes(maps: str | None = None) -> list[str]:
     """Return the paths of the OpenMP runtimes in a process: this one, or the text of its maps."""
+    # Wheels bundle theirs under names such as libgomp-a34b3233.so.1.
+    named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so|lib\w*omp\w*\.so")
+    return [path for path in _mapped_files(maps) if named.match(os.path.basename(path))]
+
+
+def _mapped_files(maps: str | None = None) -> list[str]:
     if maps is None:
         try:
             maps = Path("/proc/self/maps").read_text()
         except OSError:
             return []
-    paths = {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
-    # Wheels bundle theirs under names such as libgomp-a34b3233.so.1.
-    named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so|lib\w*omp\w*\.so")
-    return sorted(path for path in paths if named.match(os.path.basename(path)))
+    columns = (line.split(None, 5) for line in maps.splitlines())
+    return sorted({column[5] for column in columns if len(column) == 6})
 
 
 def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
@@ -102,12 +116,23 @@ def tell(also) -> None:
         say(version=mxnet.__version__, features=features, blas=blas, openmp=openmp, gpus=count)
     except (Exception, SystemExit) as error:
         say(reason=_one_line(error))
+    say(libraries={soname: _load(soname) for soname in SYSTEM_LIBRARIES})
     for module in also:
         try:
             importlib.import_module(module)
             say(imports={module: ""})
         except (Exception, SystemExit) as error:
             say(imports={module: _one_line(error)})
+
+
+def _load(soname: str) -> str | None:
+    """Load a shared library into this process and return its path, None where it is missing."""
+    try:
+        ctypes.CDLL(soname)
+    except OSError:
+        return None
+    files = _mapped_files()
+    return next((path for path in files if os.path.basename(path).startswith(soname)), soname)
 
 
 def enabled_features(mxnet) -> list[str]:

@@ -18,7 +18,7 @@ VARIABLES = (
     *("DMLC_", "MXOPT_", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE"),
 )
 RECORDED_PACKAGES = (
-    *("mxopt", "numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
+    *("numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
     *("opencv-python", "pillow", "intel-openmp", "nvidia-cudnn-cu11", "nvidia-cublas-cu11"),
 )
 
@@ -29,12 +29,17 @@ def environment() -> dict:
     Meant to be called in the measured process once MXNet is imported there: features and the
     OpenMP runtime are those in use. Starts no process and imports nothing heavy.
     """
+    import mxopt  # at call time: its version stands below the import of this room
+
     mxnet = sys.modules.get("mxnet")
     found, no_gpus = survey_gpus()
     shared = shared_memory()
     return {
         "python": platform.python_version(),
-        "packages": {name: v for name in RECORDED_PACKAGES if (v := package_version(name))},
+        "packages": {
+            "mxopt": mxopt.__version__,
+            **{name: v for name in RECORDED_PACKAGES if (v := package_version(name))},
+        },
         "platform": platform.platform(),
         "cpu": asdict(cpu()),
         "memory": {

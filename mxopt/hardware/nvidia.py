@@ -7,8 +7,8 @@ import os
 import re
 from dataclasses import dataclass
 
-# CUDA kernels inside the MXNet 1.9.1 wheels for CUDA 11 (`cuobjdump --list-elf libmxnet.so`);
-# `--list-ptx` shows none, so the driver has nothing to compile for a GPU newer than these.
+# The kernels inside the MXNet 1.9.1 wheels for CUDA 11, as compute capabilities. The wheels hold no
+# PTX beside them, so the driver has nothing to compile for a GPU newer than these.
 KERNELS = ((5, 0), (6, 0), (7, 0), (8, 0), (8, 6))
 # Oldest Linux driver for CUDA 11: docs.nvidia.com/deploy/cuda-compatibility, minor version table.
 OLDEST_DRIVER = (450, 80, 2)
@@ -121,7 +121,9 @@ def why_unusable(capability: tuple[int, int], driver: str, packages: dict[str, s
     if len(packages) > 1:
         return f"{' and '.join(packages)} are installed over each other; keep only one of them"
     if "mxnet" in packages or not packages:
-        found = "the installed MXNet is the CPU build" if packages else "MXNet is not installed"
+        found = (
+            "the installed MXNet is the CPU build" if packages else "no MXNet wheel is installed"
+        )
         return f"{found}; pip uninstall mxnet, then pip install 'mxopt[cu112]'"
     return ""
 

@@ -18,6 +18,12 @@ class Tier:
     why: str
 
 
+def check_tier(requested: str | None) -> None:
+    """Raise :class:`PlanError` unless this is a tier's name, or None for none asked for."""
+    if requested not in (None, *TIERS):
+        raise PlanError(f"tier={requested!r} is not a choice; take one of {', '.join(TIERS)}")
+
+
 def pick_tier(
     requested: str | None = None,
     *,
@@ -36,8 +42,7 @@ def pick_tier(
         PlanError: there is no tier of that name.
         DeviceError: ``gpu`` was asked for and no GPU here can be used.
     """
-    if requested not in (None, *TIERS):
-        raise PlanError(f"tier={requested!r} is not a choice; take one of {', '.join(TIERS)}")
+    check_tier(requested)
     if requested in ("smoke", "cpu"):
         return Tier(requested, "asked for")
     found, reason = survey or survey_gpus()
@@ -50,7 +55,7 @@ def pick_tier(
         raise DeviceError(f"tier 'gpu' needs a usable GPU ({reasons}); take the cpu or smoke tier")
     here, where = real_data or find_real_data()
     name, data = ("cpu", "real data") if here else ("smoke", "no real data")
-    return Tier(name, f"no usable GPU ({reasons}); {data} ({where})")
+    return Tier(name, f"no usable GPU ({reasons}); {data}: {where}")
 
 
 def find_real_data(name: str = "penn-fudan") -> tuple[bool, str]:
