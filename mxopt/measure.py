@@ -249,7 +249,7 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
     try:
         description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
         arms = {name: Plan.from_dict(plan) for name, plan in description.pop("arms").items()}
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None
     runs = {
         arm: [read_run(path) for path in sorted(folder.glob(f"{arm}-[0-9][0-9].jsonl"))]

@@ -24,6 +24,7 @@ from __future__ import annotations
 import gc
 import weakref
 
+import numpy as np
 from mxnet import autograd, gluon, nd
 from mxnet.contrib import amp
 
@@ -118,7 +119,7 @@ class Float16(Float32):
 
     def inputs(self, arrays):
         """Cast float32 inputs to float16; whole numbers stay as they are."""
-        return [a.astype("float16") if a.dtype.type.__name__ == "float32" else a for a in arrays]
+        return [a.astype("float16") if a.dtype == np.float32 else a for a in arrays]
 
     def outputs(self, output):
         """Cast outputs to float32, in which the loss is computed."""

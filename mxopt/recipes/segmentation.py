@@ -117,6 +117,17 @@ def _data(size: int, limit: int | None, root) -> Data:
     return Data(**splits, transform=Transform(size), kind=location.kind, origin=location.origin)
 
 
+def _metric():
+    """Return GluonCV's metric with its two figures named: pixel accuracy, mean IoU of classes."""
+    from gluoncv.utils.metrics.segmentation import SegmentationMetric
+
+    class Named(SegmentationMetric):
+        def get(self):
+            return ["PixAcc", "mIoU"], list(super().get())
+
+    return Named(len(CLASSES))
+
+
 def segmentation(
     network: str = "tiny", size: int = 96, limit: int | None = None, root=None, **network_options
 ) -> Recipe:
@@ -140,16 +151,11 @@ def segmentation(
     def output_only(output, mask):
         return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
 
-    def metric():
-        from gluoncv.utils.metrics.segmentation import SegmentationMetric
-
-        return SegmentationMetric(len(CLASSES))
-
     pixel_loss = PixelLoss()
     return Recipe(
         name=f"segmentation, {network}, {size} px",
         data=lambda: _data(size, limit, root),
         network=lambda contexts: NETWORKS[network](contexts, **network_options),
         loss=output_only,
-        metric=metric,
+        metric=_metric,
     )

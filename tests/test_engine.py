@@ -1,0 +1,54 @@
+import subprocess
+import sys
+
+import pytest
+
+from mxopt import engine
+from mxopt.errors import DeviceError
+from mxopt.plan import ENGINES, Plan
+
+
+def test_only_what_the_plan_sets_is_in_the_environment():
+    assert engine.environment(Plan()) == {"MXNET_ENGINE_TYPE": "ThreadedEnginePerDevice"}
+    variables = engine.environment(Plan(engine_threads=3, cpu_threads=2, affinity="compact"))
+    assert variables["MXNET_CPU_WORKER_NTHREADS"] == "3"
+    assert variables["OMP_NUM_THREADS"] == "2"
+    assert variables["OMP_PROC_BIND"] == "close"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_mxnet_starts_the_engine_of_the_plan(name):
+    code = "import mxopt, mxnet as mx; mx.nd.ones(1).wait_to_read()"
+    variables = {**engine.environment(Plan(engine=name)), "MXNET_ENGINE_INFO": "1"}
+    import os
+
+    child = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **variables},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"MXNet start using engine: {name}\n" in child.stderr
+
+
+def test_a_process_under_another_engine_is_refused(monkeypatch):
+    monkeypatch.setenv("MXNET_ENGINE_TYPE", "NaiveEngine")
+    with pytest.raises(DeviceError, match="MXNET_ENGINE_TYPE=ThreadedEnginePerDevice"):
+        engine.check(Plan())
+    engine.check(Plan(engine="NaiveEngine"))
+
+
+def test_a_missing_intel_openmp_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.sys, "prefix", str(tmp_path))
+    with pytest.raises(DeviceError, match="pip install intel-openmp"):
+        engine.environment(Plan(openmp="intel"))
+
+
+def test_timed_waits_for_the_work():
+    from mxnet import nd
+
+    a = nd.random.uniform(shape=(1500, 1500))
+    a.wait_to_read()
+    with engine.timed() as clock:
+        for _ in range(5):
+            a = nd.dot(a, a) / 1500
+    # Enqueueing is part of the whole, and on an asynchronous engine not all of it.
+    assert 0 < clock.enqueued < clock.seconds

@@ -1,0 +1,139 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mxopt import measure
+from mxopt.errors import RecordError
+from mxopt.measure import interleave, ratio, read_experiment, run
+from mxopt.plan import Plan
+
+
+def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
+    plan = Plan(engine="NaiveEngine", batch_size=3)
+    done = run("toy:sleepy", plan, tmp_path / "a.jsonl", {"value": 2.0})
+    assert done.ok, done.reason
+    assert done.figures == {"seconds": 6.0, "engine": "NaiveEngine"}
+    assert (done.plan, done.options) == (plan, {"value": 2.0})
+    assert done.only("environment")["packages"]["mxnet"] == "1.9.1"
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "reason"),
+    [
+        ({"fail": "refuse"}, "refused", "not on this device"),
+        ({"fail": "it broke"}, "failed", "RuntimeError: it broke"),
+        ({"kill": True}, "killed", "without writing its result"),
+        ({"colour": "red"}, "failed", "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl", options)
+    assert done.status == status
+    assert reason in done.reason
+    assert not done.ok
+
+
+def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure.sys, "executable", "/bin/false")
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")
+    assert done.status == "failed"
+
+
+def test_a_diverged_run_keeps_its_record(tmp_path):
+    done = run("mxopt.workloads:train", Plan(), tmp_path / "a.jsonl",
+               {"recipe": "toy:toy", "poison": 0})  # fmt: skip
+    assert done.status == "diverged"
+    assert done.reason.startswith("diverged at step 1")
+    assert done.all("steps")
+
+
+def test_arms_take_turns_and_read_back(tmp_path):
+    arms = {"before": Plan(batch_size=4), "after": Plan(batch_size=2)}
+    measured = interleave("demo", "toy:sleepy", arms, repeats=3, folder=tmp_path, title="Demo",
+                          arm_options={"after": {"value": 0.5}})  # fmt: skip
+    stamps = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "demo").glob("*.jsonl")}
+    assert sorted(stamps, key=stamps.get) == [
+        f"{arm}-{repeat:02d}.jsonl" for repeat in (1, 2, 3) for arm in arms
+    ]
+    for experiment in (measured, read_experiment(tmp_path / "demo")):
+        assert experiment.figures("after") == [1.0, 1.0, 1.0]
+        assert experiment.ratio("after").value == pytest.approx(4)
+        assert experiment.factors("after") == {"batch_size": (4, 2), "value": (None, 0.5)}
+        assert experiment.title == "Demo"
+
+
+def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):
+    arms = {"before": Plan(), "after": Plan()}
+    experiment = interleave("demo", "toy:sleepy", arms, repeats=1, folder=tmp_path,
+                            arm_options={"after": {"fail": "refuse"}})  # fmt: skip
+    assert experiment.ratio("after") is None
+    assert math.isnan(experiment.median("after"))
+    assert experiment.why_not("after") == "refused: not on this device"
+
+
+def test_an_experiment_is_never_overwritten(tmp_path):
+    arguments = {"repeats": 1, "folder": tmp_path}
+    interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
+    with pytest.raises(RecordError, match="never overwritten"):
+        interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
+
+
+def test_a_damaged_experiment_is_named(tmp_path):
+    (tmp_path / "experiment.json").write_text(json.dumps({"arms": 1}))
+    with pytest.raises(RecordError, match="readable experiment"):
+        read_experiment(tmp_path)
+
+
+def test_an_unwritable_results_folder_is_refused_before_the_run(tmp_path):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(RecordError, match="results"):
+        run("toy:sleepy", Plan(), tmp_path / "results" / "a.jsonl")
+
+
+def test_ratio_is_the_geometric_mean_of_pairs():
+    assert ratio([4, 9], [2, 3]).value == pytest.approx(6**0.5)
+    assert ratio([2, 3], [4, 9], better="higher").value == pytest.approx(6**0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ([2.0, 2.1, 1.9], [1.0, 1.0, 1.0], "faster"),
+        ([1.0, 1.0, 1.0], [2.0, 2.1, 1.9], "slower"),
+        ([1.0, 2.0, 1.0], [2.0, 1.0, 1.1], "not significant"),
+        ([5.0], [1.0], "not significant"),
+        ([2.0, 2.1, 1.9, 2.0, 2.2, 2.0], [1.0] * 6, "faster"),
+    ],
+)
+def test_a_speed_up_is_claimed_only_if_the_interval_leaves_out_one(before, after, verdict):
+    assert ratio(before, after).verdict == verdict
+
+
+@pytest.mark.parametrize("bad", [[math.nan], [0.0], [-1.0], [math.inf], []])
+def test_a_ratio_of_no_figures_is_refused(bad):
+    with pytest.raises(ValueError, match="positive figures"):
+        ratio(bad, [1.0])
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=2, max_size=12))
+def test_the_interval_holds_the_ratio(figures):
+    found = ratio(figures, [1.0] * len(figures))
+    assert found.low <= found.value * (1 + 1e-9)
+    assert found.value <= found.high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("pairs", [3, 5, 8])
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(pairs):
+    random = np.random.RandomState(0)
+    hits = 0
+    for _ in range(200):
+        before = 2 * np.exp(random.normal(0, 0.1, pairs))
+        after = np.exp(random.normal(0, 0.1, pairs))
+        found = ratio(before, after)
+        hits += found.low <= 2 <= found.high
+    # 95 % is promised; a percentile bootstrap of eight pairs is known to give a little less.
+    assert hits / 200 >= (0.9 if pairs < measure.PAIRS_FOR_BOOTSTRAP else 0.85)

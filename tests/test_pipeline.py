@@ -1,0 +1,109 @@
+import mxnet as mx
+import numpy as np
+import pytest
+import toy
+from mxnet import gluon, nd
+
+from mxopt import parallel, pipeline
+from mxopt.errors import CapacityError, DataError, PlanError
+from mxopt.plan import PREPROCESS, Plan
+
+DATASET = toy.samples(11)
+
+
+def batches(plan, shuffle=True, epochs=1):
+    loader = pipeline.make_loader(
+        DATASET, toy.flat_transform, plan, parallel.contexts(plan), shuffle
+    )
+    return [list(loader) for _ in range(epochs)], loader
+
+
+def together(epoch):
+    """Return one epoch's images and labels, in order, as NumPy arrays."""
+    shards = [shard for batch in epoch for shard in batch.shards]
+    return tuple(np.concatenate([part.asnumpy() for part in parts]) for parts in zip(*shards))
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_placement_gives_the_same_batches(preprocess, workers):
+    """Images and labels, in the same order, epoch by epoch."""
+    expected, _ = batches(Plan(batch_size=4), epochs=2)
+    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers)
+    found, loader = batches(plan, epochs=2)
+    assert len(loader) == 3
+    for epoch, other in zip(expected, found):
+        assert [batch.size for batch in other] == [4, 4, 3]
+        for mine, theirs in zip(together(epoch), together(other)):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-3"])
+def test_every_sample_is_visited_once_an_epoch(preprocess, devices):
+    plan = Plan(batch_size=4, preprocess=preprocess, devices=devices)
+    epochs, _ = batches(plan, epochs=2)
+    images = np.stack([toy.flat_transform(*sample)[0].asnumpy() for sample in DATASET])
+    orders = []
+    for epoch in epochs:
+        found = together(epoch)[0]
+        order = [int(np.flatnonzero((images == image).all(axis=(1, 2, 3)))[0]) for image in found]
+        assert sorted(order) == list(range(11))
+        orders.append(order)
+    assert orders[0] != orders[1]
+
+
+def test_device_resident_samples_are_spread_and_never_copied():
+    plan = Plan(batch_size=8, preprocess="device", devices="cpu:0-3")
+    [epoch], loader = batches(plan)
+    contexts = parallel.contexts(plan)
+    assert [len(arrays[0]) for arrays in loader._resident] == [3, 3, 3, 2]
+    for arrays, context in zip(loader._resident, contexts):
+        assert all(array.context == context for array in arrays)
+    assert [shard[1].context for shard in epoch[0].shards] == contexts
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+def test_without_shuffle_the_order_is_the_data_sets(preprocess):
+    [epoch], _ = batches(Plan(batch_size=4, preprocess=preprocess), shuffle=False)
+    labels = together(epoch)[1].ravel()
+    np.testing.assert_array_equal(labels, [int(label.asscalar()) for _, label in DATASET])
+
+
+def test_the_seed_decides_the_order():
+    def first(seed):
+        return together(batches(Plan(batch_size=11, seed=seed))[0][0])[0]
+
+    np.testing.assert_array_equal(first(1), first(1))
+    assert (first(1) != first(2)).any()
+
+
+def test_memory_needed_counts_inputs_and_labels():
+    # float32 (1, 4, 4) and int32 (1,), eleven times
+    assert pipeline.memory_needed(DATASET, toy.flat_transform) == 11 * (16 * 4 + 4)
+
+
+@pytest.mark.parametrize("preprocess", ["cached", "device", "roundtrip"])
+def test_what_does_not_fit_is_refused_before_it_is_made(monkeypatch, preprocess):
+    memory = type("Memory", (), {"available": 100})
+    monkeypatch.setattr(pipeline.psutil, "virtual_memory", memory)
+    monkeypatch.setattr(pipeline, "preprocess", lambda *a: pytest.fail("it was made"))
+    with pytest.raises(CapacityError, match=f"preprocess='{preprocess}' would keep .* MiB"):
+        batches(Plan(preprocess=preprocess))
+
+
+def test_samples_of_different_shape_cannot_be_kept():
+    dataset = gluon.data.SimpleDataset([(nd.ones((size,)),) for size in (2, 3)])
+    with pytest.raises(DataError, match="sample 1 has shape"):
+        pipeline.preprocess(dataset, lambda array: (array,), [mx.cpu()])
+
+
+def test_an_empty_data_set_is_refused():
+    empty = gluon.data.SimpleDataset([])
+    with pytest.raises(DataError, match="empty"):
+        pipeline.make_loader(empty, toy.flat_transform, Plan(), [mx.cpu()])
+
+
+def test_fewer_samples_in_a_batch_than_devices_is_refused_where_they_cannot_be_split():
+    with pytest.raises(PlanError, match="batch_size=3"):
+        batches(Plan(batch_size=3, preprocess="device", devices="cpu:0-3"))

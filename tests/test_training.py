@@ -1,0 +1,114 @@
+import math
+
+import mxnet as mx
+import numpy as np
+import pytest
+import toy
+
+from mxopt import training
+from mxopt.plan import Plan
+from mxopt.training import Diverged, fit, learning_rate
+
+
+def fitted(plan, recipe=None):
+    events = []
+    figures = fit(
+        recipe or toy.toy(), plan, lambda event, **fields: events.append({"event": event, **fields})
+    )
+    return figures, events
+
+
+def of(events, name):
+    return [event for event in events if event["event"] == name]
+
+
+def test_a_toy_is_learnt_and_everything_is_recorded():
+    figures, events = fitted(Plan(batch_size=4, epochs=6, learning_rate=0.5))
+    assert figures["test_accuracy"] == 1
+    assert figures["samples"] == 6 * 22
+    assert [event["samples"] for event in of(events, "epoch")] == [22] * 6
+    assert of(events, "data")[0]["kind"] == "stand-in"
+    steps = of(events, "steps")[-1]
+    assert steps["sizes"] == [4, 4, 4, 4, 4, 2]
+    # The loss of an epoch is the mean over its samples, the small last batch weighted by its size.
+    assert figures["train_loss"] == pytest.approx(np.average(steps["losses"], weights=steps["sizes"]))
+    assert figures["seconds"] == pytest.approx(sum(e["seconds"] for e in of(events, "epoch")))
+    assert figures["end_to_end_seconds"] >= figures["seconds"] + figures["setup_seconds"]
+    assert 0 < figures["first_step_seconds"] < figures["seconds"]
+
+
+def test_validation_visits_every_sample_once_whatever_the_batch():
+    losses = [
+        fitted(Plan(batch_size=size, learning_rate=0.0))[0]["validation_loss"]
+        for size in (1, 4, 7, 100)
+    ]
+    assert losses == pytest.approx([losses[0]] * 4, rel=1e-5)
+
+
+@pytest.mark.parametrize("hybridize", ["yes", "static"])
+def test_a_graph_gives_the_losses_of_the_imperative_network(hybridize):
+    plain, graph = (
+        of(fitted(Plan(batch_size=4, epochs=3, hybridize=how))[1], "steps")
+        for how in ("no", hybridize)
+    )
+    for mine, theirs in zip(plain, graph):
+        assert mine["losses"] == pytest.approx(theirs["losses"], abs=1e-6)
+
+
+def test_accumulated_batches_update_like_one_large_batch():
+    large, _ = fitted(Plan(batch_size=8, epochs=3))
+    small, _ = fitted(Plan(batch_size=4, accumulation=2, epochs=3))
+    for name in ("train_loss", "validation_loss", "test_loss"):
+        assert small[name] == pytest.approx(large[name], rel=1e-4)
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():
+    with pytest.raises(Diverged, match=r"diverged at step 1: loss (nan|inf)"):
+        fitted(Plan(), toy.toy(poison=0))
+
+
+def test_a_divergence_later_on_is_named_by_its_step():
+    losses = np.array([0.5, np.inf, np.nan])
+    with pytest.raises(Diverged, match="step 12: loss inf"):
+        training._check_losses(losses, steps_before=10)
+
+
+def test_the_same_seed_gives_the_same_run():
+    one, two, other = (fitted(Plan(seed=seed))[0]["test_loss"] for seed in (1, 1, 2))
+    assert one == two != other
+
+
+def test_learning_rate_schedules():
+    def rates(**switches):
+        plan = Plan(learning_rate=1.0, epochs=4, **switches)
+        return [learning_rate(plan, step, 2) for step in range(8)]
+
+    assert rates() == [1.0] * 8
+    assert rates(schedule="poly") == pytest.approx([(1 - s / 8) ** 0.9 for s in range(8)])
+    cosine = rates(schedule="cosine", warmup_epochs=1)
+    assert cosine[:3] == [0.5, 1.0, 1.0]
+    assert cosine[5] == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
+    assert cosine == sorted(cosine[:2]) + sorted(cosine[2:], reverse=True)
+
+
+def test_clipping_bounds_every_update():
+    seen = []
+
+    def keep(net):
+        seen.append(np.concatenate([p.data().asnumpy().ravel() for p in
+                                    net.collect_params().values()]))  # fmt: skip
+
+    plan = Plan(batch_size=22, epochs=3, learning_rate=1.0, clip_norm=0.01)
+    fit(toy.toy(), plan, lambda event, **fields: None, on_epoch=keep)
+    assert np.linalg.norm(seen[1] - seen[0]) <= 0.01 * (1 + 1e-4)
+
+
+def test_networks_with_batch_norm_train_on_several_contexts():
+    def network(contexts):
+        net = mx.gluon.nn.HybridSequential()
+        net.add(mx.gluon.nn.Conv2D(4, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(2))
+        net.initialize(ctx=contexts)
+        return net
+
+    figures, _ = fitted(Plan(devices="cpu:0-1", batch_size=5), toy.toy(network=network))
+    assert math.isfinite(figures["test_loss"])

@@ -1,0 +1,65 @@
+"""A recipe small enough for tests: images of two brightnesses, told apart by a small network."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon, nd
+from mxnet.gluon import nn
+
+from mxopt.training import Data, Recipe
+
+
+def samples(count: int, seed: int = 0):
+    """Return ``count`` images (4, 4, 1) uint8 and whether they are bright, int32."""
+    random = np.random.RandomState(seed)
+    bright = random.randint(0, 2, count)
+    images = random.randint(0, 128, (count, 4, 4, 1)) + 127 * bright[:, None, None, None]
+    return gluon.data.SimpleDataset(
+        [(nd.array(i, dtype="uint8"), nd.array([b], dtype="int32")) for i, b in zip(images, bright)]
+    )
+
+
+
+def flat_transform(image, label):
+    return image.astype("float32").transpose((2, 0, 1)) / 255 - 0.5, label
+
+
+def network(contexts):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3), nn.Activation("relu"), nn.Dense(2))
+    net.initialize(mx.init.Xavier(), ctx=contexts)
+    return net
+
+
+def toy(train: int = 22, poison: int | None = None, **replaced) -> Recipe:
+    """Return the recipe; ``poison`` is a training sample whose label makes the loss infinite."""
+
+    def data():
+        dataset = samples(train)
+        return Data(dataset, samples(7, 1), samples(5, 2), flat_transform, "stand-in", "a test")
+
+    entropy = gluon.loss.SoftmaxCrossEntropyLoss()
+
+    def loss(output, label):
+        losses = entropy(output, label)
+        return losses if poison is None else losses / nd.zeros_like(losses)
+
+    parts = {"data": data, "network": network, "loss": loss, "metric": mx.metric.Accuracy}
+    return Recipe("toy", **{**parts, **replaced})
+
+
+def sleepy(plan, write, fail="", kill=False, value=1.0):
+    """A workload that does as it is told."""
+    import os
+    import signal
+
+    from mxopt.errors import DeviceError
+
+    if kill:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fail == "refuse":
+        raise DeviceError("not on this device")
+    if fail:
+        raise RuntimeError(fail)
+    return {"seconds": value * plan.batch_size, "engine": os.environ["MXNET_ENGINE_TYPE"]}
