@@ -1,8 +1,8 @@
 """Lets MXNet 1.9.1, GluonCV 0.10.5 and GluonNLP 0.10 import and run on today's Python and NumPy.
 
 ``import mxopt`` calls :func:`activate` before anything else; MXNet itself is not imported by it.
-Every patch is a :class:`~mxopt.compat.patch.Patch` with its reason and the release that broke what it
-mends, applied only where that is broken; :func:`patches` lists those at work in this process.
+Every patch is a :class:`~mxopt.compat.patch.Patch` with its reason and the release that broke what
+it mends, applied only where that is broken; :func:`patches` lists those at work in this process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HOOK_PATCHES = (
 
 
 def activate() -> None:
-    """Mend what is broken for MXNet, GluonCV and GluonNLP in this process; calling again changes nothing.
+    """Mend what is broken for MXNet, GluonCV and GluonNLP here; calling it again changes nothing.
 
     MXNet need not be installed. If it was imported before and works, that is kept.
 
@@ -66,6 +66,6 @@ def require_mxnet() -> None:
     """Raise :class:`CompatError` with the command that installs MXNet unless it is installed."""
     if importlib.util.find_spec("mxnet") is None:
         raise CompatError(
-            "MXNet is not installed here: run 'pip install mxnet==1.9.1' "
-            "(or 'pip install mxopt[cu112]' for NVIDIA GPUs)."
+            "MXNet is not installed here: run \"pip install 'mxopt[cpu]'\", "
+            "or \"pip install 'mxopt[cu112]'\" for NVIDIA GPUs."
         )

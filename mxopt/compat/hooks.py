@@ -1,4 +1,4 @@
-"""The import hook: MXNet, GluonCV and GluonNLP load quietly, and what they lack is there in time."""
+"""The import hook: MXNet, GluonCV and GluonNLP load quietly and find what they lack."""
 
 from __future__ import annotations
 

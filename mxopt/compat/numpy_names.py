@@ -1,8 +1,8 @@
 """NumPy names that MXNet, GluonCV and GluonNLP read and that newer NumPy releases took away.
 
 Each is given back only where it is missing, with the value or behaviour it had in NumPy 1.23, the
-last release under which MXNet 1.9.1 imports unaided. The removals are listed in the release notes of
-NumPy 1.24 (the aliases of Python's own types), 2.0 and 2.4 (the main name space).
+last release under which MXNet 1.9.1 imports unaided. The removals are in the release notes of NumPy
+1.24 (the aliases of Python's own types), 2.0 and 2.4 (the main name space).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _msort(a):
 
 
 def _financial(name: str) -> Callable:
-    """Return a stand-in for a financial function: it raises when called, as in NumPy 1.20 to 1.26."""
+    """Return a financial function that raises when called, as it did in NumPy 1.20 to 1.26."""
 
     def removed(*args, **kwargs):
         raise RuntimeError(
@@ -81,7 +81,6 @@ _NAMES: dict[str, tuple[str, Callable[[], object], str]] = {
     "msort": ("2.0", lambda: _msort, _MXNET_IMPORT),
     "in1d": ("2.4", lambda: _in1d, _MXNET_IMPORT),
     "trapz": ("2.4", partial(_renamed, "trapz", "trapezoid"), _MXNET_IMPORT),
-    "row_stack": ("2.4", partial(_renamed, "row_stack", "vstack"), "former name of vstack"),
     "compat": (
         "2.0",
         lambda: types.SimpleNamespace(basestring=str, unicode=str, long=int),

@@ -1,4 +1,4 @@
-"""What a mended breakage looks like: one record per patch, kept as data so that it can be listed."""
+"""One record per mended breakage, kept as data so that ``mxopt doctor`` can list them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Patch:
     """One thing that a newer Python or library broke, and how it is put right.
 
-    ``broken_since`` names the release that broke it (``"NumPy 2.0"``). ``applies()`` tells whether it is
-    broken here and now (after ``apply()`` it no longer is), ``apply()`` mends it in this process.
+    ``broken_since`` names the release that broke it (``"NumPy 2.0"``). ``applies()`` tells whether
+    it is broken here and now (after ``apply()`` it is not); ``apply()`` mends it in this process.
     """
 
     name: str

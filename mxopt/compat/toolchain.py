@@ -1,0 +1,37 @@
+"""Tells before an installation whether GluonNLP can be built: ``python mxopt/compat/toolchain.py``.
+
+GluonNLP 0.10.0 comes as source with one C extension. Without a compiler or Python's headers, pip
+fails with pages of output; this says it in a sentence and leaves with status 1. It needs Python's
+standard library alone, because it runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from typing import Optional
+
+
+def missing() -> Optional[str]:
+    """Return a sentence naming what is missing to build a C extension, or ``None``."""
+    command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if not any(shutil.which(compiler) for compiler in (command, "gcc", "cc")):
+        return (
+            "GluonNLP is built from source and no C compiler was found: install one "
+            "(Debian or Ubuntu: 'apt-get install gcc'; Fedora: 'dnf install gcc')."
+        )
+    header = os.path.join(sysconfig.get_path("include"), "Python.h")
+    if not os.path.exists(header):
+        release = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        return (
+            f"GluonNLP is built from source and Python's headers are missing ({header}): install "
+            f"them (Debian or Ubuntu: 'apt-get install python{release}-dev'; "
+            "Fedora: 'dnf install python3-devel')."
+        )
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(missing())
