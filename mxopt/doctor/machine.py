@@ -74,5 +74,5 @@ def check_data(name: str, here: bool, where: str) -> Check:
     """A data set or weights: where they come from, or why they cannot be had."""
     if here:
         return Check(name, OK, f"real, {where}")
-    remedy = "without a network: put the folder where MXOPT_DATA points"
+    remedy = f"with a network: mxopt fetch {name}; without: put it in the folder MXOPT_DATA names"
     return Check(name, NOTE, f"no real data: {where}", remedy)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
+import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mxopt.errors import MxoptError
+from mxopt.errors import CompatError, MxoptError
 
 OPENMP_RUNTIMES = ("libgomp", "libiomp5", "libomp")
 # What the wheels' libmxnet.so, and the libgfortran.so.3 beside it, take from the system
@@ -53,7 +55,7 @@ class Build:
 def openmp_runtimes(maps: str | None = None) -> list[str]:
     """Return the paths of the OpenMP runtimes in a process: this one, or the text of its maps."""
     # Wheels bundle theirs under names such as libgomp-a34b3233.so.1.
-    named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so|lib\w*omp\w*\.so")
+    named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so")
     return [path for path in _mapped_files(maps) if named.match(os.path.basename(path))]
 
 
@@ -80,20 +82,25 @@ def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parents[2]), *also]
     try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+        child = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=seconds
+        )
     except subprocess.TimeoutExpired:
-        return Build(reason=f"importing MXNet took more than {seconds:g} s")
+        return Build(reason=f"importing it took more than {seconds:g} s")
     told = {"imports": {}}
     for line in child.stdout.splitlines():
         if line.startswith(_TOLD):
             fact = json.loads(line[len(_TOLD) :])
             told["imports"].update(fact.pop("imports", {}))
             told.update(fact)
-    silence = _last_words(child)
-    for module in also:  # a module that took the process down with it could not say so
-        told["imports"].setdefault(module, silence)
-    if "version" not in told:
-        told.setdefault("reason", silence)
+    # What took the process down could not say so itself: it is the first that said nothing.
+    end = _last_words(child)
+    if "version" not in told and "reason" not in told:
+        told["reason"], end = end, "not tried, because MXNet ended the process"
+    for module in also:
+        if module not in told["imports"]:
+            told["imports"][module] = end
+            end = f"not tried, because {module} ended the process"
     return Build(**{name: tuple(v) if isinstance(v, list) else v for name, v in told.items()})
 
 
@@ -106,6 +113,8 @@ def tell(also) -> None:
     try:
         from mxopt import compat
 
+        if importlib.util.find_spec("mxnet") is None:
+            raise CompatError("not installed")
         compat.require_mxnet()
         import mxnet
 
@@ -141,12 +150,12 @@ def enabled_features(mxnet) -> list[str]:
 
 
 def _one_line(error: BaseException) -> str:
-    words = " ".join(str(error).split())
+    words = textwrap.shorten(str(error), 300)
     return words if isinstance(error, MxoptError) else f"{type(error).__name__}: {words}"
 
 
 def _last_words(child) -> str:
-    last = (child.stderr.strip().splitlines() or ["it said nothing"])[-1]
     if child.returncode < 0:
-        return f"the process was killed by signal {-child.returncode} while importing it ({last})"
-    return f"the process ended with status {child.returncode} while importing it ({last})"
+        return f"importing it ended the process by {signal.Signals(-child.returncode).name}"
+    last = (child.stderr.strip().splitlines() or ["without a word"])[-1]
+    return f"importing it ended the process with status {child.returncode} ({last})"

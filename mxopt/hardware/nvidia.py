@@ -63,28 +63,31 @@ def gpus() -> list[Gpu]:
     return survey_gpus()[0]
 
 
-def survey_gpus(packages: dict[str, str] | None = None) -> tuple[list[Gpu], str]:
+def survey_gpus(packages: dict[str, str] | None = None, nvml=None) -> tuple[list[Gpu], str]:
     """Return the GPUs, and why there are none (empty when there are some).
 
-    ``packages`` are the installed builds of MXNet (:func:`mxnet_packages`).
+    Args:
+        packages: the installed builds of MXNet; :func:`mxnet_packages` when not given.
+        nvml: what stands for the module ``pynvml``; the module itself when not given.
     """
+    if nvml is None:
+        try:
+            import pynvml as nvml
+        except ImportError:
+            return [], "nvidia-ml-py is not installed, so GPUs cannot be looked for"
     try:
-        import pynvml
-    except ImportError:
-        return [], "nvidia-ml-py is not installed, so GPUs cannot be looked for"
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        if isinstance(error, pynvml.NVMLError_LibraryNotFound):
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        if isinstance(error, nvml.NVMLError_LibraryNotFound):
             return [], "no NVIDIA driver on this machine"
         return [], f"the NVIDIA driver does not answer ({error})"
     try:
         packages = mxnet_packages() if packages is None else packages
-        found = [_read_gpu(pynvml, i, packages) for i in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError as error:
+        found = [_read_gpu(nvml, i, packages) for i in range(nvml.nvmlDeviceGetCount())]
+    except nvml.NVMLError as error:
         return [], f"the NVIDIA driver does not describe its GPUs ({error})"
     finally:
-        pynvml.nvmlShutdown()
+        nvml.nvmlShutdown()
     return found, "" if found else "the NVIDIA driver knows no GPU"
 
 
