@@ -72,6 +72,33 @@ def read_annotation(path: str | Path) -> Annotation:
     return Annotation(*(int(number) for number in size.groups()), pedestrians)
 
 
+def write_annotation(
+    root: str | Path, name: str, shape: tuple[int, int, int], pedestrians: list[tuple[str, Box]]
+) -> None:
+    """Write ``root/Annotation/NAME.txt`` for an image of ``shape`` (H, W, C).
+
+    ``pedestrians`` are (label, box), the first one being number 1 in the mask.
+    """
+    height, width, channels = shape
+    labels = " ".join(f'"{label}"' for label, _ in pedestrians)
+    lines = [
+        "# Compatible with PASCAL Annotation Version 1.00",
+        f'Image filename : "PNGImages/{name}.png"',
+        f"Image size (X x Y x C) : {width} x {height} x {channels}",
+        f"Objects with ground truth : {len(pedestrians)} {{ {labels} }}",
+        "# Top left pixel co-ordinates : (1, 1)",
+    ]
+    for number, (label, (left, top, right, bottom)) in enumerate(pedestrians, start=1):
+        lines += [
+            f'# Details for pedestrian {number} ("{label}")',
+            f'Bounding box for object {number} "{label}" (Xmin, Ymin) - (Xmax, Ymax) : '
+            f"({left}, {top}) - ({right}, {bottom})",
+            f'Pixel mask for object {number} "{label}" : "PedMasks/{name}_mask.png"',
+        ]
+    path = Path(root) / "Annotation" / f"{name}.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def mask_boxes(mask: np.ndarray) -> dict[int, Box]:
     """Return the box of every pedestrian in an instance mask (H, W), integer, 0 for background."""
     boxes = {}
