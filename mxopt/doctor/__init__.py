@@ -7,18 +7,16 @@ when one of them is missing or crashes.
 from __future__ import annotations
 
 import json as encoding
-import shutil
 import sys
-import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mxopt import compat, hardware
+from mxopt.compat import toolchain
 from mxopt.doctor import machine, software
 from mxopt.doctor.check import NOTE, OK, PROBLEM, Check
 from mxopt.errors import DeviceError
@@ -62,11 +60,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         *software.check_mxnet(packages, build),
         software.check_module("gluoncv", versions["gluoncv"], build),
         software.check_module("gluonnlp", versions["gluonnlp"], build),
-        software.check_compiler(
-            shutil.which("cc") or shutil.which("gcc"),
-            Path(sysconfig.get_path("include"), "Python.h").is_file(),
-            versions["gluonnlp"],
-        ),
+        software.check_compiler(toolchain.missing(), versions["gluonnlp"]),
         software.check_patches(compat.patches()),
         *software.check_system_libraries(build.libraries),
         software.check_openmp(build),

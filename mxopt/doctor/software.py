@@ -68,19 +68,16 @@ def check_module(name: str, version: str | None, build: Build) -> Check:
     return Check(title, OK, version)
 
 
-def check_compiler(compiler: str | None, headers: bool, gluonnlp: str | None) -> Check:
+def check_compiler(missing: str | None, gluonnlp: str | None) -> Check:
     """The C compiler and Python's headers, which installing GluonNLP takes.
 
     Args:
-        compiler: path of the compiler, None where there is none.
-        headers: whether ``Python.h`` is there.
+        missing: what :func:`mxopt.compat.toolchain.missing` says.
         gluonnlp: the installed version; without it a missing compiler is a problem.
     """
-    lacking = ([] if compiler else ["no C compiler"]) + ([] if headers else ["no Python.h"])
-    if not lacking:
-        return Check("C compiler", OK, f"{compiler}, with Python's headers")
-    found = f"{' and '.join(lacking)}; GluonNLP comes as source and is compiled when installed"
-    remedy = "apt-get install gcc libc6-dev python3-dev (or what your system calls them)"
+    if missing is None:
+        return Check("C compiler", OK, "there, with Python's headers")
+    found, _, remedy = missing.partition(": ")
     return Check("C compiler", NOTE if gluonnlp else PROBLEM, found, remedy)
 
 
