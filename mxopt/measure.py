@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from mxopt import engine, progress
-from mxopt.errors import MxoptError, RecordError
+from mxopt.errors import MxoptError, PlanError, RecordError
 from mxopt.plan import Plan
 from mxopt.records import FORMAT, RecordWriter, Run, read_run
 
@@ -166,7 +167,10 @@ class Experiment:
         workload, options: what every arm runs.
         arms: each arm's plan, the first one the baseline.
         arm_options: options of single arms that differ from ``options``.
+        pairs: what is compared, as (baseline, arm); every arm with the first one if not said.
         figure: the figure that is compared, ``unit`` its unit, ``better`` its good direction.
+        quality: a figure that must hold for a speed-up to be claimed, higher being better;
+            ``margin`` is how much of it may be lost.
         runs: each arm's runs, in order.
     """
 
@@ -177,6 +181,9 @@ class Experiment:
     figure: str = "seconds"
     unit: str = "s"
     better: str = "lower"
+    quality: str = ""
+    margin: float = 0.0
+    pairs: list = field(default_factory=list)
     options: dict = field(default_factory=dict)
     arm_options: dict = field(default_factory=dict)
     runs: dict[str, list[Run]] = field(default_factory=dict)
@@ -185,6 +192,11 @@ class Experiment:
     def baseline(self) -> str:
         """The name of the first arm."""
         return next(iter(self.arms))
+
+    def compared(self) -> list[tuple[str, str]]:
+        """Return the pairs of arms that are compared, as (baseline, arm)."""
+        others = [arm for arm in self.arms if arm != self.baseline]
+        return [tuple(pair) for pair in self.pairs] or [(self.baseline, arm) for arm in others]
 
     def factors(self, arm: str, baseline: str | None = None) -> dict[str, tuple]:
         """Return everything in which two arms differ: switches, then options."""
@@ -227,12 +239,25 @@ class Experiment:
             return None
         return ratio(before, after, better or self.better)
 
+    def verdict(self, arm: str, baseline: str | None = None) -> str:
+        """Say in a few words what the pair shows: speed, and whether quality holds."""
+        baseline = baseline or self.baseline
+        found = self.ratio(arm, baseline)
+        if found is None:
+            bad = arm if self.why_not(arm) else baseline
+            return f"not measured ({bad}: {self.why_not(bad)})"
+        if not self.quality or found.verdict != "faster":
+            return found.verdict
+        before, after = self.median(baseline, self.quality), self.median(arm, self.quality)
+        holds = after >= before - self.margin
+        return f"faster, {self.quality} {'holds' if holds else f'lost: {before:.3f} to {after:.3f}'}"
+
     def save(self, folder: str | os.PathLike) -> None:
         """Write what was measured (not the runs, which are records already) beside the records."""
         description = {
             key: getattr(self, key)
-            for key in ("name", "workload", "title", "figure", "unit", "better", "options",
-                        "arm_options")
+            for key in ("name", "workload", "title", "figure", "unit", "better", "quality", "margin",
+                        "pairs", "options", "arm_options")
         }  # fmt: skip
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
         path = Path(folder) / "experiment.json"
@@ -278,11 +303,15 @@ def interleave(
         repeats: runs of each arm.
         folder: where experiments are kept.
         options: arguments of the workload; ``arm_options`` replaces some for single arms.
-        description: ``title``, ``figure``, ``unit`` and ``better`` of :class:`Experiment`.
+        description: the other attributes of :class:`Experiment`, such as ``title``.
 
     Raises:
         RecordError: there is an experiment of that name already.
+        PlanError: an arm's name cannot be part of a file's name.
     """
+    for arm in arms:
+        if not re.fullmatch(r"[\w.+-]+", arm):
+            raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
     home = Path(folder) / name
     experiment = Experiment(
         name, workload, arms, options=options or {}, arm_options=arm_options or {},

@@ -64,6 +64,42 @@ def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: boo
     }
 
 
+def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20) -> dict:
+    """Compute independent chains of matrix products: work that an engine can run side by side.
+
+    Args:
+        plan: its engine and threads.
+        write: not used.
+        size: matrices are (size, size), float32.
+        count: chains that do not depend on each other.
+        length: products in each, one after the other.
+
+    Returns:
+        ``seconds``, ``enqueued_seconds`` as for :func:`elementwise`, and ``gflop_per_second``
+        (a product of two (size, size) matrices is 2 size**3 operations).
+    """
+    from mxnet import nd
+
+    matrices = [nd.random.uniform(0, 2 / size, shape=(size, size)) for _ in range(count)]
+
+    def all_chains():
+        results = list(matrices)
+        for _ in range(length):
+            results = [nd.dot(result, m) for result, m in zip(results, matrices)]
+        return results
+
+    nd.waitall()
+    nd.dot(matrices[0], matrices[0]).wait_to_read()
+    with timed() as clock:
+        results = all_chains()
+    return {
+        "seconds": clock.seconds,
+        "enqueued_seconds": clock.enqueued,
+        "gflop_per_second": count * length * 2 * size**3 / clock.seconds / 1e9,
+        "checksum": float(sum(result.mean() for result in results).asscalar()),
+    }
+
+
 def load(plan: Plan, write, split: str = "train", epochs: int = 2, recipe: str = "segmentation",
          **options) -> dict:  # fmt: skip
     """Read a recipe's images and labels through its pipeline, and train nothing.

@@ -1,0 +1,55 @@
+"""What the book prints: the figures of chapter 8 that the notebooks set beside their own.
+
+Deep Learning with MXNet Cookbook (A. P. Torres, Packt, 2023), chapter 8, measured by its author on
+a 4-core machine with NVIDIA GPUs (one where nothing else is said). They are quoted, never used as
+results of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SOURCE = "Deep Learning with MXNet Cookbook, chapter 8, recipe 1"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A printed figure.
+
+    Attributes:
+        experiment, arm: the measurement of ours it belongs beside.
+        value: in ``unit``.
+        note: what the reader should know about how it was taken.
+    """
+
+    experiment: str
+    arm: str
+    value: float
+    unit: str = "s"
+    note: str = ""
+
+
+FIGURES = (
+    Figure("engine", "naive-waiting", 134.37),
+    Figure("engine", "threaded-waiting", 135.27),
+    Figure("engine", "naive", 134.47),
+    Figure("engine", "threaded", 111.37),
+    Figure("placement", "raw", 24.3, note="ADE20K validation set, 2,000 images, one by one"),
+    Figure("placement", "transformed", 39.0, note="the same, transformed on the host"),
+    Figure("placement", "on-device", 25.4, note="transformed on the GPU; labels stay on the host"),
+    Figure("placement", "lazy", 67.7, note="DataLoader, batch 4, host, then copied to the GPU"),
+    Figure("placement", "device", 23.2, note="DataLoader, batch 4, on the GPU"),
+    Figure("placement", "roundtrip", 34.6, note="DataLoader, batch 4, GPU and back"),
+    Figure("precision", "float32", 594.5, note="10 epochs; validation loss 0.68"),
+    Figure("precision", "float16", 199.8, note="the loss was nan from the first epoch on"),
+    Figure("precision", "amp", 217.6, note="10 epochs; validation loss 0.71"),
+    Figure("precision", "amp-double-batch", 218.8, note="10 epochs; validation loss 0.18"),
+    Figure("precision", "amp-triple-epochs", 645.7, note="30 epochs, printed as 10"),
+    Figure("parallel", "one", 647.8, note="1 GPU"),
+    Figure("parallel", "many", 177.2, note="4 GPUs, four times the batch"),
+)
+
+
+def beside(experiment: str) -> dict[str, Figure]:
+    """Return the book's figures for an experiment, by arm."""
+    return {figure.arm: figure for figure in FIGURES if figure.experiment == experiment}

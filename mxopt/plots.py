@@ -1,0 +1,94 @@
+"""Plots of experiments: each returns a Matplotlib figure, computed from run records."""
+
+from __future__ import annotations
+
+import math
+
+from mxopt.measure import Experiment
+from mxopt.report import data_kind, figure_name
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
+MARKERS = "os^Dv<>p"
+
+
+def bars(experiment: Experiment):
+    """Return one bar an arm, its median, with every single run as a dot."""
+    figure, axes = _axes(0.5 * len(experiment.arms) + 1.2)
+    names = list(experiment.arms)
+    for row, arm in enumerate(names):
+        runs = experiment.figures(arm)
+        if not runs:
+            axes.text(0, row, "  not measured", va="center", style="italic", color="0.4")
+            continue
+        axes.barh(row, experiment.median(arm), color=COLOURS[0], alpha=0.75, height=0.6)
+        axes.plot(runs, [row] * len(runs), "o", color="black", markersize=3, alpha=0.7)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    direction = "shorter is better" if experiment.better == "lower" else "longer is better"
+    axes.set_xlabel(f"{figure_name(experiment.figure)} ({experiment.unit}), {direction}")
+    return _finish(figure, axes, experiment)
+
+
+def lines(experiment: Experiment, across: str, by):
+    """Return the median figure against a switch, one line a group of arms.
+
+    Args:
+        across: the switch on the horizontal axis, such as ``batch_size``.
+        by: maps an arm's plan to the name of its line.
+    """
+    figure, axes = _axes(3.8)
+    groups: dict = {}
+    for arm, plan in experiment.arms.items():
+        point = (getattr(plan, across), experiment.median(arm))
+        if math.isfinite(point[1]):
+            groups.setdefault(by(plan), []).append(point)
+    for index, (name, points) in enumerate(groups.items()):
+        axes.plot(*zip(*sorted(points)), label=name, marker=MARKERS[index % len(MARKERS)],
+                  color=COLOURS[index % len(COLOURS)])  # fmt: skip
+    ticks = sorted({getattr(plan, across) for plan in experiment.arms.values()})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.set_xlabel(figure_name(across))
+    axes.set_ylabel(f"{figure_name(experiment.figure)} ({experiment.unit})")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    return _finish(figure, axes, experiment)
+
+
+def curves(experiment: Experiment, event_figure: str = "train_loss"):
+    """Return a figure of every epoch against the seconds trained, one line a run."""
+    figure, axes = _axes(3.4)
+    for index, (arm, runs) in enumerate(experiment.runs.items()):
+        label = arm
+        for run in runs:
+            epochs = run.all("epoch")
+            if not epochs:
+                continue
+            seconds, total = [], 0.0
+            for epoch in epochs:
+                total += epoch["seconds"]
+                seconds.append(total)
+            axes.plot(seconds, [epoch[event_figure] for epoch in epochs], label=label,
+                      color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)],
+                      markersize=3, alpha=0.8)  # fmt: skip
+            label = None
+    axes.set_xlabel("seconds of training")
+    axes.set_ylabel(figure_name(event_figure))
+    axes.legend(fontsize="small", frameon=False)
+    return _finish(figure, axes, experiment)
+
+
+def _axes(height):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _finish(figure, axes, experiment):
+    axes.set_title(f"{experiment.title or experiment.name}  (data: {data_kind(experiment)})",
+                   fontsize="medium", loc="left")  # fmt: skip
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

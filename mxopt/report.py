@@ -1,0 +1,136 @@
+"""Reports: tables and plots, every figure of them computed from run records.
+
+In a notebook a :class:`Table` shows itself; ``results_page`` writes the same tables into
+``RESULTS.md`` by reading the records again.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from mxopt import book
+from mxopt.measure import Experiment
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text that notebooks show as HTML and files keep as Markdown."""
+
+    columns: list[str]
+    rows: list[list[str]]
+    caption: str = ""
+
+    def _repr_html_(self) -> str:
+        def line(tag, cells):
+            inside = "".join(
+                f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells
+            )
+            return f"<tr>{inside}</tr>"
+
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        body = "".join(line("td", row) for row in self.rows)
+        return f"<table>{caption}{line('th', self.columns)}{body}</table>"
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, its caption as a line below."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        text = "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
+            for line in lines
+        )
+        return text + (f"\n\n{self.caption}" if self.caption else "")
+
+    __str__ = markdown
+
+
+def number(value: float, unit: str = "") -> str:
+    """Return a figure with three significant digits and its unit."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "infinite"
+    digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{digits} {unit}".strip()
+
+
+def comparison(experiment: Experiment) -> Table:
+    """Return the experiment's pairs: what differs, both medians, the ratio with its interval."""
+    rows = []
+    for baseline, arm in experiment.compared():
+        ratio = experiment.ratio(arm, baseline)
+        rows.append(
+            [
+                f"{baseline} → {arm}",
+                factors(experiment.factors(arm, baseline)),
+                _median(experiment, baseline),
+                _median(experiment, arm),
+                "not measured" if ratio is None else
+                f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}], n = {ratio.pairs}",
+                experiment.verdict(arm, baseline),
+            ]
+        )  # fmt: skip
+    columns = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
+    return Table(columns, rows, f"{figure_name(experiment.figure)}; data: {data_kind(experiment)}")
+
+
+def arms(experiment: Experiment, figures: dict[str, str]) -> Table:
+    """Return one row an arm with medians of several figures.
+
+    Args:
+        figures: names of figures and their units, such as ``{"seconds": "s"}``.
+    """
+    rows = []
+    for arm in experiment.arms:
+        why = experiment.why_not(arm)
+        cells = [number(experiment.median(arm, name), unit) for name, unit in figures.items()]
+        rows.append([arm, *(["not measured"] * len(cells) if why else cells), why])
+    columns = ["arm", *(figure_name(name) for name in figures), "remark"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table(columns, rows, f"medians; data: {data_kind(experiment)}")
+
+
+def beside_book(experiment: Experiment) -> Table:
+    """Return the book's figures beside ours: another machine and other work, so only the
+    direction of the ratios can be compared."""
+    rows = []
+    for arm, printed in book.beside(experiment.name).items():
+        if arm not in experiment.arms:
+            ours = "not measured (no such arm in this tier)"
+        elif experiment.why_not(arm):
+            ours = f"not measured ({experiment.why_not(arm)})"
+        else:
+            ours = _median(experiment, arm)
+        rows.append([arm, number(printed.value, printed.unit), ours, printed.note])
+    columns = ["arm", "the book's figure", "ours", "how the book took it"]
+    return Table(columns, rows, f"book: {book.SOURCE}, on its author's GPU machine")
+
+
+def factors(differing: dict[str, tuple]) -> str:
+    """Return ``switch: before → after`` for everything that differs."""
+    if not differing:
+        return "nothing"
+    return ", ".join(f"{name}: {old} → {new}" for name, (old, new) in differing.items())
+
+
+def figure_name(name: str) -> str:
+    """Return a figure's name as a person would write it."""
+    return name.replace("_", " ")
+
+
+def data_kind(experiment: Experiment) -> str:
+    """Return ``real``, ``stand-in`` or, where no data set was read, ``none``."""
+    kinds = {run.only("data").get("kind") for runs in experiment.runs.values() for run in runs}
+    return " and ".join(sorted(kind for kind in kinds if kind)) or "none"
+
+
+def _median(experiment, arm):
+    if experiment.why_not(arm):
+        return "not measured"
+    return number(experiment.median(arm), experiment.unit)
+
+
+def figure_path(experiment: Experiment, folder: str | Path, plot: str) -> Path:
+    """Return where an experiment's plot is kept."""
+    return Path(folder) / experiment.name / f"{plot}.png"
