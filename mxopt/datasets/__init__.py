@@ -18,8 +18,9 @@ is loaded only when you ask for it, so that everything else here works without.
 from __future__ import annotations
 
 from mxopt.datasets.annotations import check_annotations, read_annotation
+from mxopt.datasets.fetching import Fetched, fetch
 from mxopt.datasets.registry import SOURCES
-from mxopt.datasets.sources import Fetched, Location, fetch, locate, reachable, verify
+from mxopt.datasets.sources import Location, locate, reachable, verify
 
 __all__ = [
     "SOURCES",

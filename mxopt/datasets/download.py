@@ -15,11 +15,13 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from mxopt.datasets.registry import Source
 from mxopt.errors import DataError
@@ -28,6 +30,10 @@ from mxopt.errors import DataError
 # quickly; a slow server that did answer may take its time.
 CONNECT_TIMEOUT = 3.05
 READ_TIMEOUT = 30.0
+# Seconds for which a host that could not be reached is not asked again: a recipe looks for its data
+# once per split, and should wait for a missing network once.
+FORGET_AFTER = 60.0
+_unreachable_since: dict[str, float] = {}
 
 
 class UnreachableError(DataError):
@@ -167,6 +173,9 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
     import pooch
     import requests
 
+    host = urlsplit(url).netloc
+    if time.monotonic() - _unreachable_since.get(host, -FORGET_AFTER) < FORGET_AFTER:
+        raise UnreachableError(f"{url} did not answer a moment ago.")
     pooch.get_logger().setLevel(logging.WARNING)
     bar = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
     fetcher = pooch.HTTPDownloader(progressbar=bar, timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
@@ -175,6 +184,8 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
             pooch.retrieve(url, None, fname=path.name, path=path.parent, downloader=fetcher)
             break
         except (requests.ConnectionError, requests.HTTPError) as error:
+            if isinstance(error, requests.ConnectionError):
+                _unreachable_since[host] = time.monotonic()
             raise UnreachableError(f"{url} does not answer ({brief(error)}).") from error
         except requests.RequestException as error:
             if attempt == 2:

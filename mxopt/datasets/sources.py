@@ -18,7 +18,6 @@ Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +34,9 @@ from mxopt.datasets.download import (
 from mxopt.datasets.registry import Source, source
 from mxopt.errors import DataError
 
+# Where a checkout keeps what is embedded; a pip install has no such folder.
+CHECKOUT_DATA = Path(__file__).resolve().parents[2] / "data"
+
 
 @dataclass(frozen=True)
 class Location:
@@ -42,8 +44,8 @@ class Location:
 
     ``path`` is the data set's folder; ``kind`` is ``real`` or ``stand-in``; ``origin`` is
     ``MXOPT_DATA`` (for weights also ``MXOPT_WEIGHTS``), ``cache``, ``upstream`` or ``embedded``
-    (``given folder`` where the caller named the folder);
-    ``note`` says in one sentence why the places before it were passed over (empty for the first).
+    (``given folder`` where the caller named it); ``note`` says in one sentence why the places
+    before it were passed over, and is empty for the first.
     """
 
     name: str
@@ -143,55 +145,6 @@ def verify(name: str) -> Location:
     return search.location
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """One row of ``mxopt fetch``; ``location`` is None where there is a ``problem`` instead.
-
-    ``size`` is in bytes; ``hash_checked`` tells whether SHA-256 was compared in this call.
-    """
-
-    name: str
-    location: Location | None
-    size: int = 0
-    hash_checked: bool = False
-    problem: str = ""
-
-    def __str__(self) -> str:
-        if self.location is None:
-            return f"{self.name}: not available. {self.problem}"
-        checked = "hash checked" if self.hash_checked else "hash not checked"
-        row = (
-            f"{self.name}: {self.location.kind}, {self.location.path} ({self.location.origin}), "
-            f"{self.size / 1e6:.1f} MB, {checked}"
-        )
-        return f"{row}. {self.location.note}" if self.location.note else row
-
-
-def fetch(
-    names: Iterable[str], *, check: bool = False, report: Callable[[str], None] = print
-) -> list[Fetched]:
-    """Make each data set of ``names`` available and report one row for each as it is done.
-
-    ``check`` hashes local copies too (a download is hashed always). A data set that is not to be
-    had becomes a row with its ``problem`` and the others go on; an unknown name raises
-    ``DataError`` before anything is fetched.
-    """
-    rows = []
-    for wanted in [source(name) for name in names]:
-        try:
-            location = locate(wanted.name)
-            if check and location.kind == "real" and location.origin != "upstream":
-                verify(wanted.name)
-            hashed = location.origin == "upstream" or (check and location.kind == "real")
-            size = _size(wanted, location)
-            row = Fetched(wanted.name, location, size=size, hash_checked=hashed)
-        except DataError as error:
-            row = Fetched(wanted.name, None, problem=str(error))
-        report(str(row))
-        rows.append(row)
-    return rows
-
-
 def _search_local(wanted: Source) -> _Search:
     passed_over = []
     for origin, folder, insist in _own_places(wanted):
@@ -242,7 +195,7 @@ def _stand_in(wanted: Source) -> Path:
     """Return the stand-in's folder: the checkout's ``data/``, or made in the cache at first use."""
     from mxopt.datasets import streets
 
-    embedded = Path(__file__).resolve().parents[2] / "data" / wanted.stand_in
+    embedded = CHECKOUT_DATA / wanted.stand_in
     if not missing_files(embedded, streets.file_names()):
         return embedded
     cached = cache_folder() / f"{wanted.stand_in}-{streets.EDITION}"
@@ -256,12 +209,6 @@ def _stand_in(wanted: Source) -> Path:
                 "set MXOPT_CACHE to a folder that can be written to."
             ) from error
     return cached
-
-
-def _size(wanted: Source, location: Location) -> int:
-    if wanted.folder == "weights":
-        return sum((location.path / name).stat().st_size for name in wanted.required)
-    return sum(path.stat().st_size for path in location.path.rglob("*") if path.is_file())
 
 
 def _example(wanted: Source) -> str:
