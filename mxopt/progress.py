@@ -10,7 +10,8 @@ import time
 
 @contextlib.contextmanager
 def track(title: str, total: int, file=None):
-    """Show the progress of ``total`` steps; yields a function to call as each step begins.
+    """Show the progress of work that comes in steps; yields ``step(what, cost=1)``, to be called
+    as each step begins. The costs of all steps add up to ``total``.
 
     >>> with track("engine", 2) as step:
     ...     step("naive")
@@ -30,21 +31,22 @@ def _terminal(title, total, file):
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
-        progress.MofNCompleteColumn(),
+        progress.TaskProgressColumn(),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
+        progress.TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with progress.Progress(*columns, console=Console(file=file), transient=True) as bar:
+    with progress.Progress(*columns, console=Console(file=file)) as bar:
         task = bar.add_task(title, total=total)
-        begun = -1
+        last = 0
 
-        def step(what):
-            nonlocal begun
-            begun += 1
-            bar.update(task, completed=begun, description=f"{title}: {what}")
+        def step(what, cost=1):
+            nonlocal last
+            bar.update(task, advance=last, description=f"{title}: {what}")
+            last = cost
 
         yield step
+        bar.update(task, completed=total, description=title)
 
 
 @contextlib.contextmanager
@@ -64,16 +66,19 @@ def _notebook(title, total, file):
 
 @contextlib.contextmanager
 def _texts(title, total, say):
-    start, begun = time.monotonic(), 0
+    start, done, last, shown = time.monotonic(), 0, 0, None
 
-    def step(what):
-        nonlocal begun
-        left = duration((time.monotonic() - start) / begun * (total - begun)) if begun else ""
-        begun += 1
-        say(f"{title}: {begun} of {total}, {what}" + (f", about {left} left" if left else ""))
+    def step(what, cost=1):
+        nonlocal done, last, shown
+        done, last = done + last, cost
+        left = duration((time.monotonic() - start) / done * (total - done)) if done else ""
+        text = f"{title}: {100 * done // total:3d} %, {what}" + (f", about {left} left" if left else "")
+        if what != shown:
+            say(text)
+        shown = what
 
     yield step
-    say(f"{title}: {begun} of {total} done in {duration(time.monotonic() - start)}")
+    say(f"{title}: done in {duration(time.monotonic() - start)}")
 
 
 def duration(seconds: float) -> str:

@@ -7,10 +7,26 @@ that returns one; name it ``module:function`` wherever a recipe's name is asked 
 from __future__ import annotations
 
 import importlib
+import inspect
 
 from mxopt.errors import PlanError
 
 BUILT_IN = {"segmentation": "mxopt.recipes.segmentation:segmentation"}
+
+
+def resolve(name: str) -> tuple[str, str]:
+    """Return the module and the function behind a recipe's name, without importing them.
+
+    Raises:
+        PlanError: it is neither a built-in recipe nor of the form ``module:function``.
+    """
+    module, colon, function = BUILT_IN.get(name, name).partition(":")
+    if not colon:
+        raise PlanError(
+            f"no recipe is called {name!r}; take one of {', '.join(BUILT_IN)}, "
+            "or module:function for your own"
+        )
+    return module, function
 
 
 def load(name: str, **options):
@@ -21,17 +37,12 @@ def load(name: str, **options):
         options: passed to the function that makes it.
 
     Raises:
-        PlanError: there is no such recipe.
+        PlanError: there is no such recipe, or it does not take such options.
     """
-    path = BUILT_IN.get(name, name)
-    module, colon, function = path.partition(":")
-    if not colon:
-        raise PlanError(
-            f"no recipe is called {name!r}; take one of {', '.join(BUILT_IN)}, "
-            "or module:function for your own"
-        )
+    module, function = resolve(name)
     try:
         make = getattr(importlib.import_module(module), function)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise PlanError(f"recipe {name!r} cannot be loaded: {error}") from None
+        inspect.signature(make).bind(**options)
+    except (ModuleNotFoundError, AttributeError, TypeError) as error:
+        raise PlanError(f"recipe {name!r} cannot be made: {error}") from None
     return make(**options)

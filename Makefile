@@ -1,0 +1,73 @@
+# Two commands are enough: `make reproduce` and `make test`. Each sets up what it needs.
+#   make reproduce TIER=smoke RESULTS=results/mine PYTHON=python3.12
+
+PYTHON ?= python3
+VENV ?= .venv
+NUMPY2 ?= .venv-numpy2
+BIN := $(VENV)/bin
+TIER ?=
+RESULTS ?=
+# The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
+GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
+EXTRA := $(if $(GPU),requirements-cu112.txt,)
+OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS))
+
+.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup
+.DEFAULT_GOAL := help
+
+help:  ## list these commands
+	@echo "make COMMAND [TIER=smoke|cpu|gpu] [RESULTS=folder] [PYTHON=python3.11]"; echo
+	@sed -n 's/^\([a-z0-9-]*\):.*  ## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+reproduce: setup  ## set up, pick what this machine can do, run the notebooks, leave results/
+	@$(BIN)/mxopt reproduce $(OPTIONS)
+
+test: setup $(NUMPY2)/.ready  ## set up and run the tests, on NumPy 1.26 and on NumPy 2
+	$(BIN)/python -m pytest
+	$(NUMPY2)/bin/python -m pytest tests/compat tests/test_training.py tests/test_precision.py
+
+doctor: setup  ## say what is here, what is missing, and how to mend it
+	@$(BIN)/mxopt doctor $(if $(TIER),--tier $(TIER))
+
+fetch: setup  ## find the data sets and weights, downloading what is missing
+	@$(BIN)/mxopt fetch
+
+lint: setup  ## check style
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+data: setup  ## draw the stand-in data set anew
+	$(BIN)/python -m mxopt.datasets.streets data/streets
+
+test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
+	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
+
+clean:  ## remove the environments and caches, keep the results
+	rm -rf $(VENV) $(NUMPY2) .venv-cu112 .pytest_cache .ruff_cache .hypothesis *.egg-info
+
+setup: $(VENV)/.ready
+
+# One rule makes every environment: a bare one, the pinned packages, list by list, then mxopt.
+# --no-deps, because the lists are complete and two packages' own lists are out of date: MXNet's
+# refuses NumPy 2, GluonCV's wants the OpenCV that needs a screen. MXNet's GPU build writes the
+# same folder as the CPU build, so that one is taken out first.
+define environment
+	@$(PYTHON) mxopt/compat/toolchain.py
+	@echo "setting up $(@D) (some minutes the first time) ..."
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@set -e; pip="$(@D)/bin/python -m pip --quiet --disable-pip-version-check"; \
+	for list in $(1); do \
+	  case $$list in *cu112*) $$pip uninstall --yes mxnet;; esac; \
+	  $$pip install --no-deps -r $$list; \
+	done; \
+	$$pip install --no-deps --editable .
+	@touch $@
+endef
+
+$(VENV)/.ready: requirements.txt $(EXTRA) pyproject.toml
+	$(call environment,requirements.txt $(EXTRA))
+
+$(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
+	$(call environment,requirements.txt requirements-numpy2.txt)
+
+.venv-cu112/.ready: requirements.txt requirements-cu112.txt pyproject.toml
+	$(call environment,requirements.txt requirements-cu112.txt)

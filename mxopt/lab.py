@@ -1,0 +1,150 @@
+"""The lab: what a notebook needs to measure on whatever machine it finds itself.
+
+``open_lab`` looks at the machine, picks a tier, makes a results folder and says so. The same
+notebook then serves a laptop and a machine with four GPUs: what differs are the lab's settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from mxopt import hardware, measure
+from mxopt.errors import RecordError
+from mxopt.plan import Plan
+
+# What each tier can afford, by chapter recipe. ``repeats`` of at least six make every interval a
+# bootstrap (mxopt.measure.ratio); the smoke tier trades that for minutes and gets wider ones.
+SETTINGS = {
+    "8_1": {
+        "smoke": {
+            "repeats": 3,
+            "elementwise": {"size": 1000, "rounds": 10},
+            "chains": {"size": 700, "length": 12},
+            "loading": {"size": 240, "limit": 40},
+            "workers": (0, 1, 2),
+            "batch_sizes": (1, 4, 16),
+            "training": {"network": "tiny", "size": 96, "limit": 40},
+            "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.1, "momentum": 0.9},
+        },
+        "cpu": {
+            "repeats": 6,
+            "elementwise": {"size": 2000, "rounds": 10},
+            "chains": {"size": 700, "length": 40},
+            "loading": {"size": 480},
+            "workers": (0, 1, 2, 4),
+            "batch_sizes": (1, 2, 4, 8, 16),
+            "training": {"network": "tiny", "size": 160},
+            "plan": {"batch_size": 4, "epochs": 8, "learning_rate": 0.1, "momentum": 0.9},
+        },
+        "gpu": {
+            "repeats": 6,
+            "elementwise": {"size": 10000, "rounds": 10},
+            "chains": {"size": 2000, "length": 100},
+            "loading": {"size": 480},
+            "workers": (0, 1, 2, 4, 8),
+            "batch_sizes": (1, 2, 4, 8, 16),
+            "training": {"network": "deeplab_resnet101", "size": 480},
+            "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A place to measure in.
+
+    Attributes:
+        tier: ``smoke``, ``cpu`` or ``gpu``; ``why`` says why it was picked.
+        folder: where this notebook's records and plots go.
+        one, many: the plan's ``devices`` for one device and for several: all usable GPUs, or four
+            contexts on the CPU.
+        settings: sizes that the tier can afford.
+    """
+
+    tier: str
+    why: str
+    folder: Path
+    one: str
+    many: str
+    settings: dict = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        """The plain plan of the tier: one device, no switch flipped."""
+        return Plan(devices=self.one, **self.settings["plan"])
+
+    def measure(self, name: str, workload: str, arms: dict[str, Plan], **how) -> measure.Experiment:
+        """Measure arms in turns and keep the records here; see ``mxopt.measure.interleave``.
+
+        ``repeats`` is the tier's unless given, and a workload without a module is one of
+        ``mxopt.workloads``.
+        """
+        workload = workload if ":" in workload else f"mxopt.workloads:{workload}"
+        return measure.interleave(
+            name, workload, arms, folder=self.folder,
+            **{"repeats": self.settings["repeats"], **how},
+        )  # fmt: skip
+
+    def keep(self, experiment: measure.Experiment, plot: str, figure):
+        """Save a plot beside its experiment's records and return it, for the notebook to show."""
+        figure.savefig(self.folder / experiment.name / f"{plot}.png", dpi=130)
+        return figure
+
+
+def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | None = None) -> Lab:
+    """Pick a tier, make a results folder, and say both.
+
+    Args:
+        chapter: the notebook, such as ``8_1``.
+        tier: the tier wanted; otherwise ``MXOPT_TIER``, otherwise the best this machine can do.
+        folder: the results folder; otherwise ``MXOPT_RESULTS``, otherwise a new one in
+            ``results``.
+
+    Raises:
+        PlanError, DeviceError: as for ``mxopt.hardware.pick_tier``.
+        RecordError: the folder cannot be written, or holds this notebook's records already.
+    """
+    picked = hardware.pick_tier(tier or os.environ.get("MXOPT_TIER") or None)
+    results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
+    home = make_folder(results / chapter)
+    usable = [gpu for gpu in hardware.gpus() if gpu.usable] if picked.name == "gpu" else []
+    if usable:
+        one, many = "gpu:0", f"gpu:0-{len(usable) - 1}"
+    else:
+        one, many = "cpu:0", "cpu:0-3"
+    print(f"tier: {picked.name} ({picked.why})")
+    print(f"records: {home}")
+    settings = SETTINGS.get(chapter, {}).get(picked.name, {})
+    return Lab(picked.name, picked.why, home, one, many, settings)
+
+
+def new_results_folder(parent: str | os.PathLike = "results") -> Path:
+    """Return ``parent/<when>-<host>``, which does not exist yet."""
+    host = re.sub(r"[^\w-]+", "-", socket.gethostname()) or "host"
+    return Path(parent) / f"{datetime.now():%Y-%m-%d-%H%M%S}-{host}"
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a new folder, with its parents.
+
+    Raises:
+        RecordError: it exists and is not empty, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = any(folder.iterdir())
+    except OSError as error:
+        raise RecordError(
+            f"cannot make the results folder {folder} ({error.strerror or error}); "
+            "choose one that can be written to"
+        ) from None
+    if taken:
+        raise RecordError(f"{folder} holds results already; choose another results folder")
+    return folder
+

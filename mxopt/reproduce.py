@@ -1,0 +1,117 @@
+"""``make reproduce``: look at the machine, run the notebooks, leave one folder of results."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime
+from pathlib import Path
+
+from mxopt import datasets, hardware, lab, progress, results
+from mxopt.errors import DataError, MxoptError
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
+# Seconds a notebook's cell is allowed; measuring cells run for minutes on slow machines.
+CELL_TIMEOUT = 4 * 60 * 60
+
+
+class NotebookError(MxoptError):
+    """A cell of a notebook failed; the notebook is kept as far as it came."""
+
+
+def reproduce(
+    tier: str | None = None,
+    folder: str | os.PathLike | None = None,
+    notebooks: str | os.PathLike = NOTEBOOKS,
+) -> Path:
+    """Run every notebook on the tier that this machine can do, and return the results folder.
+
+    The folder holds each notebook executed and as HTML, the run records, the plots, and
+    ``RESULTS.md``.
+
+    Args:
+        tier: ``smoke``, ``cpu`` or ``gpu``; None picks one and says why.
+        folder: where results go; a new folder in ``results`` otherwise.
+        notebooks: the folder that holds the notebooks.
+
+    Raises:
+        DataError: there are no notebooks there.
+        NotebookError: a cell failed; the message names it.
+        MxoptError: the tier cannot run here, or the folder cannot be written.
+    """
+    found = sorted(Path(notebooks).glob("*.ipynb"))
+    if not found:
+        raise DataError(
+            f"there are no notebooks in {notebooks}; run this from a clone of the repository"
+        )
+    picked = hardware.pick_tier(tier)
+    print(f"tier: {picked.name} ({picked.why})")
+    home = lab.make_folder(Path(folder or lab.new_results_folder()).absolute())
+    print(f"results: {home}")
+    location = datasets.locate("penn-fudan", allow_download=picked.name != "smoke")
+    print(f"data: penn-fudan, {location.kind} ({location.origin}). {location.note}".rstrip())
+    results.describe(home, tier=f"{picked.name} ({picked.why})",
+                     started=f"{datetime.now():%Y-%m-%d %H:%M}")  # fmt: skip
+    os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))
+    start = time.monotonic()
+    for notebook in found:
+        execute(notebook, home)
+    print(f"{results.write_page(home)} after {progress.duration(time.monotonic() - start)}")
+    return home
+
+
+def execute(path: Path, home: Path) -> None:
+    """Run one notebook; leave it in ``home`` with its outputs, and beside it as HTML.
+
+    Raises:
+        NotebookError: a cell failed.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    notebook = nbformat.read(path, as_version=4)
+    costs = [cost(cell) for cell in notebook.cells]
+    with progress.track(path.stem, sum(costs)) as step:
+
+        def begin(cell, cell_index):
+            step(heading(notebook.cells, cell_index), costs[cell_index])
+
+        client = NotebookClient(
+            notebook, timeout=CELL_TIMEOUT, on_cell_start=begin,
+            resources={"metadata": {"path": str(path.parent)}},
+        )  # fmt: skip
+        failure = None
+        try:
+            client.execute()
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            failure = f"{getattr(error, 'ename', type(error).__name__)}: " + (
+                getattr(error, "evalue", "") or str(error)
+            )
+    nbformat.write(notebook, home / path.name)
+    (home / f"{path.stem}.html").write_text(to_html(notebook), encoding="utf-8")
+    if failure:
+        raise NotebookError(f"{path.name} stopped: {failure} (kept in {home / path.name})")
+
+
+def cost(cell) -> int:
+    """Return a cell's share of its notebook's time: ``mxopt.cost`` of its metadata, or 1."""
+    return int(cell.metadata.get("mxopt", {}).get("cost", 1)) if cell.cell_type == "code" else 0
+
+
+def heading(cells, index: int) -> str:
+    """Return the heading that stands over a cell."""
+    for cell in reversed(cells[: index + 1]):
+        title = next((line for line in cell.source.splitlines() if line.startswith("#")), "")
+        if cell.cell_type == "markdown" and title:
+            return title.lstrip("# ")
+    return "start"
+
+
+def to_html(notebook) -> str:
+    """Return the executed notebook as one page that loads nothing from the network."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="classic", mathjax_url="", require_js_url="")
+    exporter.jquery_url = ""
+    return exporter.from_notebook_node(notebook)[0]

@@ -1,0 +1,89 @@
+"""``RESULTS.md``: one page for a results folder, written from the records in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mxopt import book, report
+from mxopt.errors import RecordError
+from mxopt.measure import Experiment, read_experiment
+from mxopt.records import Run
+
+DESCRIPTION = "reproduce.json"
+PAGE = "RESULTS.md"
+
+
+def describe(folder: Path, **facts) -> None:
+    """Keep what no record knows (tier and why, start, notebooks) in the results folder."""
+    (folder / DESCRIPTION).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
+    """Return every experiment below a results folder with where it is, oldest first.
+
+    Raises:
+        RecordError: there is none, or a record is damaged.
+    """
+    found = sorted(Path(folder).rglob("experiment.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
+    return [(path.parent, read_experiment(path.parent)) for path in found]
+
+
+def page(folder: str | Path) -> str:
+    """Return the page's Markdown: machine, then for each experiment its table, plots and book."""
+    folder = Path(folder)
+    experiments = read_experiments(folder)
+    runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
+    parts = ["# Results", *_heading(folder, runs)]
+    for path, experiment in experiments:
+        parts += [f"## {experiment.title or experiment.name}", str(report.comparison(experiment))]
+        plots = sorted(path.glob("*.png"))
+        parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
+        if book.beside(experiment.name):
+            parts += ["The book's figures, another machine's, beside ours:",
+                      str(report.beside_book(experiment))]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def write_page(folder: str | Path) -> Path:
+    """Write the page into the results folder and return its path."""
+    path = Path(folder) / PAGE
+    path.write_text(page(folder), encoding="utf-8")
+    return path
+
+
+def _heading(folder: Path, runs: list[Run]) -> list[str]:
+    about = folder / DESCRIPTION
+    facts = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    lines = [f"- **{name}**: {value}" for name, value in facts.items()]
+    lines += machine(next((run.only("environment") for run in runs if run.events), {}))
+    kinds = sorted({run.only("data").get("kind", "") for run in runs} - {""})
+    counts = {status: sum(run.status == status for run in runs) for status in
+              ("ok", "refused", "diverged", "failed", "killed")}  # fmt: skip
+    ended = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    lines.append(f"- **data**: {' and '.join(kinds) or 'none read'}")
+    lines.append(f"- **runs**: {len(runs)}, each in a process of its own ({ended})")
+    return [
+        "\n".join(lines),
+        "Every figure below is computed from the run records in this folder. A ratio is the "
+        "geometric mean over pairs of interleaved runs, above 1 is better, with its 95 % interval; "
+        "a speed-up is claimed only where the interval leaves out 1 and quality holds.",
+    ]
+
+
+def machine(environment: dict) -> list[str]:
+    """Return the facts of an ``environment`` event that a reader wants, as Markdown items."""
+    if not environment:
+        return []
+    cpu, packages = environment.get("cpu", {}), environment.get("packages", {})
+    gpus = [gpu.get("name", "?") for gpu in environment.get("gpus", [])]
+    versions = ", ".join(f"{name} {packages[name]}" for name in
+                         ("mxnet", "gluoncv", "gluonnlp", "numpy", "mxopt") if name in packages)  # fmt: skip
+    sets = ", ".join(cpu.get("instruction_sets", []))
+    return [
+        f"- **processor**: {cpu.get('model')}, {cpu.get('logical_cores')} cores, {sets}",
+        f"- **GPUs**: {', '.join(gpus) or 'none'}",
+        f"- **software**: Python {environment.get('python')}, {versions}",
+    ]
