@@ -273,6 +273,7 @@ def test_table_is_readable_at_80_columns_without_colour():
     console.print(doctor.table([Check("deeplab-mobilenetv2", PROBLEM, "x " * 90, "pip install y")]))
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 80
+    assert sum(line.count("x ") + line.endswith("x") for line in lines[1:-1]) == 90
     assert lines[1].startswith("deeplab-mobilenetv2  problem  x x")
     assert lines[-1].strip() == "to do: pip install y"
 

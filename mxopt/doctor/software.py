@@ -99,7 +99,7 @@ def check_system_libraries(libraries: dict[str, str | None]) -> list[Check]:
         else Check(
             soname,
             PROBLEM,
-            "missing",
+            "missing, or does not load",
             f"apt-get install {SYSTEM_LIBRARIES[soname]} (or what your system calls it)",
         )
         for soname, path in libraries.items()
