@@ -29,7 +29,7 @@ from mxopt.errors import DataError
 # Seconds to connect, and to wait for the next bytes. A machine without a network has to find out
 # quickly; a slow server that did answer may take its time.
 CONNECT_TIMEOUT = 3.05
-READ_TIMEOUT = 30.0
+READ_TIMEOUT = 15.0
 # Seconds for which a host that could not be reached is not asked again: a recipe looks for its data
 # once per split, and should wait for a missing network once.
 FORGET_AFTER = 60.0
@@ -183,8 +183,8 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
         try:
             pooch.retrieve(url, None, fname=path.name, path=path.parent, downloader=fetcher)
             break
-        except (requests.ConnectionError, requests.HTTPError) as error:
-            if isinstance(error, requests.ConnectionError):
+        except (requests.ConnectionError, requests.Timeout, requests.HTTPError) as error:
+            if not isinstance(error, requests.HTTPError):
                 _unreachable_since[host] = time.monotonic()
             raise UnreachableError(f"{url} does not answer ({brief(error)}).") from error
         except requests.RequestException as error:
