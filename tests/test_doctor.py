@@ -130,6 +130,21 @@ def test_a_missing_system_library_is_named_with_its_package():
     assert "libquadmath0" in missing.remedy
 
 
+def test_a_missing_cuda_library_is_named_with_its_wheel():
+    libraries = {
+        "libcudart.so.11.0": ("/x/nvidia/cuda_runtime/lib/libcudart.so.11.0", "a==1"),
+        "libcudnn.so.8": (None, "nvidia-cudnn-cu11==8.9.6.50"),
+        "libcuda.so.1": (None, ""),
+    }
+    found, wheel, driver = software.check_cuda_libraries(libraries)
+    assert found.status == OK
+    assert wheel == Check(
+        "libcudnn.so.8", PROBLEM, "missing", "pip install nvidia-cudnn-cu11==8.9.6.50"
+    )
+    assert driver.status == PROBLEM
+    assert "driver, 450.80.02 or newer" in driver.remedy
+
+
 @pytest.mark.parametrize(
     ("runtimes", "status"),
     [(("/a/libgomp.so.1",), OK), (("/a/libgomp.so.1", "/b/libiomp5.so"), NOTE), ((), NOTE)],

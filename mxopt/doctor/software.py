@@ -106,6 +106,20 @@ def check_system_libraries(libraries: dict[str, str | None]) -> list[Check]:
     ]
 
 
+def check_cuda_libraries(libraries: dict[str, tuple[str | None, str]]) -> list[Check]:
+    """Each library the CUDA build of MXNet loads: ``{soname: (path or None, pip requirement)}``.
+
+    The driver's own library has no requirement: it comes with the driver, never from pip.
+    """
+    driver = "install NVIDIA's driver, 450.80.02 or newer; without a GPU, MXNet's CPU build instead"
+    rows = []
+    for soname, (path, requirement) in libraries.items():
+        remedy = f"pip install {requirement}" if requirement else driver
+        found = Check(soname, OK, str(path)) if path else Check(soname, PROBLEM, "missing", remedy)
+        rows.append(found)
+    return rows
+
+
 def check_openmp(build: Build) -> Check:
     """The OpenMP runtimes that importing MXNet brought into the process."""
     found = ", ".join(build.openmp)
