@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from mxopt.compat import hooks, numpy_names
+from mxopt.compat import hooks, mxnet_edits, numpy_names
 from mxopt.compat.patch import Patch
 from mxopt.errors import CompatError
 
@@ -51,8 +51,8 @@ def activate() -> None:
             "An earlier 'import mxnet' failed half way and its remains cannot be mended: "
             "start Python (or the notebook's kernel) again and import mxopt before mxnet."
         )
-    for patch in _HOOK_PATCHES + numpy_names.PATCHES:
-        if patch.applies():
+    for patch in _HOOK_PATCHES + numpy_names.PATCHES + mxnet_edits.PATCHES:
+        if patch not in _active and patch.applies():
             patch.apply()
             _active.append(patch)
 

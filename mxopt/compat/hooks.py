@@ -8,6 +8,7 @@ import importlib.util
 import sys
 import types
 import warnings
+from collections.abc import Callable
 
 PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
 
@@ -15,14 +16,27 @@ PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
 _NOTICES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
 
 
+_after: dict[str, list[Callable[[types.ModuleType], None]]] = {}
+
+
+def after_import(name: str, mend: Callable[[types.ModuleType], None]) -> None:
+    """Call ``mend(module)`` when the module ``name`` has been loaded: now, if it already is."""
+    if name in sys.modules:
+        mend(sys.modules[name])
+    else:
+        _after.setdefault(name, []).append(mend)
+
+
 class _QuietLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module while notices of deprecation and of odd syntax are held back."""
+    """Loads a module with notices of deprecation held back, then calls what waits for it."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         with warnings.catch_warnings():
             for category in _NOTICES:
                 warnings.simplefilter("ignore", category)
             super().exec_module(module)
+        for mend in _after.get(module.__name__, ()):
+            mend(module)
 
 
 class PackageFinder(importlib.abc.MetaPathFinder):

@@ -2,11 +2,12 @@
 
 Each is given back only where it is missing, with the value or behaviour it had in NumPy 1.23, the
 last release under which MXNet 1.9.1 imports unaided. The removals are in the release notes of NumPy
-1.24 (the aliases of Python's own types), 2.0 and 2.4 (the main name space).
+1.24 (the aliases of Python's own types), 2.0 and 2.4 (the main name space, and one parameter).
 """
 
 from __future__ import annotations
 
+import functools
 import types
 import warnings
 from collections.abc import Callable
@@ -17,13 +18,42 @@ import numpy
 from mxopt.compat.patch import Patch
 
 
-def _in1d(ar1, ar2, assume_unique=False, invert=False, *, kind=None):
-    """Tell which entries of the flattened ``ar1`` are in ``ar2`` (NumPy's former ``in1d``)."""
-    return numpy.isin(numpy.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert, kind=kind)
+def _dispatched(function: Callable) -> Callable:
+    """Return ``function``, made to hand MXNet's arrays to MXNet as NumPy's do (NEP 18).
+
+    MXNet keys its table by function, therefore a name that came back must be a function of its own
+    and must offer itself, not the one it calls.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        for arg in (*args, *kwargs.values()):
+            kind = type(arg)
+            if kind.__module__ == "mxnet.numpy" and hasattr(kind, "__array_function__"):
+                return kind.__array_function__(arg, call, (kind,), args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _renamed(old: str, new: str) -> Callable:
+    """Return a function named ``old`` that does what ``numpy.<new>`` does."""
+
+    def call(*args, **kwargs):
+        return getattr(numpy, new)(*args, **kwargs)
+
+    call.__name__ = old
+    call.__doc__ = f"Call ``numpy.{new}``, the name that stayed."
+    return _dispatched(call)
+
+
+def _in1d(ar1, ar2, assume_unique=False, invert=False):
+    """Tell which entries of the flattened ``ar1`` are in ``ar2``."""
+    return numpy.isin(numpy.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
 
 
 def _msort(a):
-    """Return a copy of ``a`` sorted along its first axis (NumPy's former ``msort``)."""
+    """Return a copy of ``a`` sorted along its first axis."""
     return numpy.sort(a, axis=0)
 
 
@@ -39,36 +69,21 @@ def _financial(name: str) -> Callable:
     return removed
 
 
-def _renamed(old: str, new: str) -> Callable:
-    """Return a function of its own that calls ``numpy.<new>``.
-
-    Not the same object: MXNet keys its ``__array_function__`` table by function, and an alias would
-    replace the entry of the name that stayed.
-    """
-
-    def call(*args, **kwargs):
-        return getattr(numpy, new)(*args, **kwargs)
-
-    call.__name__ = old
-    call.__doc__ = f"Call ``numpy.{new}``, the name that stayed."
-    return call
-
-
 # name -> (release that removed it, how its value is made, who reads it)
 _MXNET_IMPORT = "mxnet/numpy/utils.py, fallback.py or numpy_dispatch_protocol.py reads it at import"
+_PYTHON_TYPE = "former alias of a Python type, which upstream's own tests use"
 _NAMES: dict[str, tuple[str, Callable[[], object], str]] = {
     "bool": ("1.24", lambda: bool, _MXNET_IMPORT),
     "int": ("1.24", lambda: int, "mxnet.test_utils and gluoncv's hrnet and kitti use it"),
     "float": ("1.24", lambda: float, "gluoncv's anchors, COCO metric and tracking use it"),
-    "complex": ("1.24", lambda: complex, "former alias of a Python type, used in upstream tests"),
-    "object": ("1.24", lambda: object, "former alias of a Python type, used in upstream tests"),
-    "str": ("1.24", lambda: str, "former alias of a Python type, used in upstream tests"),
+    "complex": ("1.24", lambda: complex, _PYTHON_TYPE),
+    "object": ("1.24", lambda: object, _PYTHON_TYPE),
+    "str": ("1.24", lambda: str, _PYTHON_TYPE),
     "PZERO": ("2.0", lambda: 0.0, _MXNET_IMPORT),
     "NZERO": ("2.0", lambda: -0.0, _MXNET_IMPORT),
     "PINF": ("2.0", lambda: numpy.inf, _MXNET_IMPORT),
     "NINF": ("2.0", lambda: -numpy.inf, _MXNET_IMPORT),
     "Inf": ("2.0", lambda: numpy.inf, "mxnet's estimator callbacks and gluoncv.auto use it"),
-    "Infinity": ("2.0", lambda: numpy.inf, "a spelling of inf beside Inf"),
     "infty": ("2.0", lambda: numpy.inf, "a spelling of inf beside Inf"),
     "NaN": ("2.0", lambda: numpy.nan, _MXNET_IMPORT),
     "NAN": ("2.0", lambda: numpy.nan, _MXNET_IMPORT),
@@ -78,8 +93,8 @@ _NAMES: dict[str, tuple[str, Callable[[], object], str]] = {
     "cumproduct": ("2.0", partial(_renamed, "cumproduct", "cumprod"), "former name of cumprod"),
     "sometrue": ("2.0", partial(_renamed, "sometrue", "any"), _MXNET_IMPORT),
     "alltrue": ("2.0", partial(_renamed, "alltrue", "all"), _MXNET_IMPORT),
-    "msort": ("2.0", lambda: _msort, _MXNET_IMPORT),
-    "in1d": ("2.4", lambda: _in1d, _MXNET_IMPORT),
+    "msort": ("2.0", lambda: _dispatched(_msort), _MXNET_IMPORT),
+    "in1d": ("2.4", lambda: _dispatched(_in1d), _MXNET_IMPORT),
     "trapz": ("2.4", partial(_renamed, "trapz", "trapezoid"), _MXNET_IMPORT),
     "compat": (
         "2.0",
@@ -106,13 +121,52 @@ def _restore(name: str, make: Callable[[], object]) -> None:
     setattr(numpy, name, make())
 
 
-PATCHES = tuple(
+def _with_interpolation(function: Callable) -> Callable:
+    """Return ``function`` taking ``interpolation`` as the former name of ``method``."""
+
+    @functools.wraps(function)
+    def call(*args, interpolation=None, **kwargs):
+        if interpolation is not None:
+            kwargs["method"] = interpolation
+        return function(*args, **kwargs)
+
+    return _dispatched(call)
+
+
+_QUANTILES = ("percentile", "quantile", "nanpercentile", "nanquantile")
+
+
+def _interpolation_gone() -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            numpy.percentile([0.0], 50, interpolation="lower")
+        except TypeError:
+            return True
+    return False
+
+
+def _restore_interpolation() -> None:
+    for name in _QUANTILES:
+        setattr(numpy, name, _with_interpolation(getattr(numpy, name)))
+
+
+PATCHES = (
+    *(
+        Patch(
+            name=f"numpy.{name}",
+            reason=reason,
+            broken_since=f"NumPy {release}",
+            applies=partial(_missing, name),
+            apply=partial(_restore, name, make),
+        )
+        for name, (release, make, reason) in _NAMES.items()
+    ),
     Patch(
-        name=f"numpy.{name}",
-        reason=reason,
-        broken_since=f"NumPy {release}",
-        applies=partial(_missing, name),
-        apply=partial(_restore, name, make),
-    )
-    for name, (release, make, reason) in _NAMES.items()
+        name="numpy.percentile(interpolation=...)",
+        reason="mx.np.percentile, quantile and their nan- forms take it, and hand it to NumPy's",
+        broken_since="NumPy 2.4",
+        applies=_interpolation_gone,
+        apply=_restore_interpolation,
+    ),
 )

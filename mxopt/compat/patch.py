@@ -11,7 +11,7 @@ class Patch:
     """One thing that a newer Python or library broke, and how it is put right.
 
     ``broken_since`` names the release that broke it (``"NumPy 2.0"``). ``applies()`` tells whether
-    it is broken here and now (after ``apply()`` it is not); ``apply()`` mends it in this process.
+    it is broken with the Python and the libraries at hand; ``apply()`` mends it in this process.
     """
 
     name: str

@@ -11,10 +11,9 @@ import os
 import shutil
 import sys
 import sysconfig
-from typing import Optional
 
 
-def missing() -> Optional[str]:
+def missing() -> str | None:
     """Return a sentence naming what is missing to build a C extension, or ``None``."""
     command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if not any(shutil.which(compiler) for compiler in (command, "gcc", "cc")):

@@ -1,0 +1,156 @@
+"""What is mended inside MXNet once it is imported: lines that newer NumPy releases broke.
+
+An edit replaces text in one function of MXNet and defines the function anew, so that nothing of
+MXNet is copied here; it fails loudly if the text is not there exactly once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from functools import partial
+
+import numpy
+
+from mxopt.compat import hooks
+from mxopt.compat.patch import Patch
+from mxopt.errors import CompatError
+
+
+def _edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
+    """Replace ``old`` by ``new`` in ``function`` of ``module`` and define the function anew."""
+    lines, start = inspect.getsourcelines(getattr(module, function))
+    source = "".join(lines)
+    if old not in source:
+        raise CompatError(
+            f"{module.__name__}.{function} is not that of MXNet 1.9.1 (no {old!r} in it): "
+            "install mxnet==1.9.1, or mxnet-cu112==1.9.1."
+        )
+    # Empty lines in front keep the line numbers of tracebacks true.
+    code = compile("\n" * (start - 1) + source.replace(old, new), module.__file__, "exec")
+    exec(code, module.__dict__)
+
+
+def _convert_result(
+    function: str, convert: Callable[[object], object], module: types.ModuleType
+) -> None:
+    """Have ``convert`` applied to all that ``function`` of ``module`` returns."""
+    original = getattr(module, function)
+
+    @functools.wraps(original)
+    def call(*args, **kwargs):
+        return convert(original(*args, **kwargs))
+
+    setattr(module, function, call)
+
+
+def _list_to_tuple(result: object) -> object:
+    return tuple(result) if isinstance(result, list) else result
+
+
+def _eig_type(name: str) -> type:
+    return type(getattr(numpy.linalg, name)(numpy.eye(1)))
+
+
+def _name_eig_results(module: types.ModuleType) -> None:
+    for name in ("eig", "eigh"):
+        _convert_result(name, _eig_type(name)._make, module)
+
+
+def _tuples_of_at_least(module: types.ModuleType) -> None:
+    for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+        _convert_result(name, _list_to_tuple, module)
+
+
+def _numpy_returns_named_tuples() -> bool:
+    return hasattr(_eig_type("eig"), "_make")
+
+
+def _numpy_returns_tuples() -> bool:
+    return isinstance(numpy.broadcast_arrays(0), tuple)
+
+
+def _patch(
+    name: str,
+    reason: str,
+    broken_since: str,
+    applies: Callable[[], bool],
+    module: str,
+    mend: Callable[[types.ModuleType], None],
+) -> Patch:
+    return Patch(name, reason, broken_since, applies, partial(hooks.after_import, module, mend))
+
+
+PATCHES = (
+    _patch(
+        "mxnet.numpy: named tuples",
+        "mx.np.linalg.qr and whatever else falls back to NumPy fails where NumPy's result is one",
+        "NumPy 1.25",
+        _numpy_returns_named_tuples,
+        "mxnet.numpy.multiarray",
+        partial(
+            _edit,
+            "_as_mx_np_array",
+            "return object.__class__(tmp)",
+            "return getattr(object, '_make', object.__class__)(tmp)",
+        ),
+    ),
+    _patch(
+        "mxnet.numpy.linalg: eig, eigh",
+        "they return what NumPy's return, and NumPy's became named tuples",
+        "NumPy 1.25",
+        _numpy_returns_named_tuples,
+        "mxnet.numpy.linalg",
+        _name_eig_results,
+    ),
+    _patch(
+        "mxnet.numpy.broadcast_arrays",
+        "it returns what NumPy's returns, and NumPy's list became a tuple",
+        "NumPy 2.0",
+        _numpy_returns_tuples,
+        "mxnet.numpy.stride_tricks",
+        partial(_convert_result, "broadcast_arrays", _list_to_tuple),
+    ),
+    _patch(
+        "mxnet.numpy.meshgrid",
+        "it returns what NumPy's returns, and NumPy's list became a tuple",
+        "NumPy 2.0",
+        _numpy_returns_tuples,
+        "mxnet.numpy.function_base",
+        partial(_convert_result, "meshgrid", _list_to_tuple),
+    ),
+    _patch(
+        "mxnet.numpy: atleast_1d, atleast_2d, atleast_3d",
+        "they return what NumPy's return, and NumPy's list became a tuple",
+        "NumPy 2.0",
+        _numpy_returns_tuples,
+        "mxnet.numpy",
+        _tuples_of_at_least,
+    ),
+    _patch(
+        "mxnet.ndarray.moveaxis",
+        "it reads numpy.core, which warns at every use",
+        "NumPy 2.0",
+        lambda: hasattr(numpy.lib, "array_utils"),
+        "mxnet.ndarray.ndarray",
+        partial(_edit, "moveaxis", "np.core.numeric.", "np.lib.array_utils."),
+    ),
+    _patch(
+        "mxnet.recordio: pack",
+        "it calls ndarray.tostring, now tobytes",
+        "NumPy 2.3",
+        lambda: not hasattr(numpy.ndarray, "tostring"),
+        "mxnet.recordio",
+        partial(_edit, "pack", ".tostring()", ".tobytes()"),
+    ),
+    _patch(
+        "mxnet.recordio: pack_img",
+        "it calls ndarray.tostring, now tobytes",
+        "NumPy 2.3",
+        lambda: not hasattr(numpy.ndarray, "tostring"),
+        "mxnet.recordio",
+        partial(_edit, "pack_img", ".tostring()", ".tobytes()"),
+    ),
+)
