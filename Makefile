@@ -12,7 +12,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS))
 
-.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup
+.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -71,3 +71,9 @@ $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
 
 .venv-cu112/.ready: requirements.txt requirements-cu112.txt pyproject.toml
 	$(call environment,requirements.txt requirements-cu112.txt)
+
+# In a notebook service whose Python has the scientific packages already: add what it lacks.
+colab:
+	@$(PYTHON) -m pip install --quiet --no-deps gluoncv==0.10.5.post0 gluonnlp==0.10.0 \
+	  graphviz==0.8.4 autocfg==0.0.8 yacs==0.1.8 pooch sacrebleu portalocker nvidia-ml-py lxml \
+	  $(if $(GPU),-r requirements-cu112.txt,mxnet==1.9.1)

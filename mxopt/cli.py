@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mxopt: stopped", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has seen enough, as `head` does; Python must not flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

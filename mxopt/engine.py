@@ -101,4 +101,3 @@ class Stopwatch:
 
     enqueued: float = float("nan")
     seconds: float = float("nan")
-

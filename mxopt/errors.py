@@ -1,4 +1,4 @@
-"""The errors a user may meet: each is one sentence that says what was wrong, with its value, and what to do.
+"""The errors a user may meet: each says what was wrong, with its value, and what to do.
 
 The command line prints them without a traceback and leaves with status 2; a notebook or a script
 sees an ordinary exception.
@@ -35,3 +35,7 @@ class CompatError(MxoptError, ImportError):
 
 class PrecisionError(MxoptError, RuntimeError):
     """The steps of mixed-precision training were taken in an order that gives wrong numbers."""
+
+
+class Diverged(MxoptError, ArithmeticError):
+    """A loss is no longer a number; the message names the step."""

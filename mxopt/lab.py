@@ -28,6 +28,7 @@ SETTINGS = {
             "loading": {"size": 240, "limit": 40},
             "workers": (0, 1, 2),
             "batch_sizes": (1, 4, 16),
+            "chart_repeats": 1,
             "training": {"network": "tiny", "size": 96, "limit": 40},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.1, "momentum": 0.9},
         },
@@ -38,6 +39,7 @@ SETTINGS = {
             "loading": {"size": 480},
             "workers": (0, 1, 2, 4),
             "batch_sizes": (1, 2, 4, 8, 16),
+            "chart_repeats": 2,
             "training": {"network": "tiny", "size": 160},
             "plan": {"batch_size": 4, "epochs": 8, "learning_rate": 0.1, "momentum": 0.9},
         },
@@ -48,6 +50,7 @@ SETTINGS = {
             "loading": {"size": 480},
             "workers": (0, 1, 2, 4, 8),
             "batch_sizes": (1, 2, 4, 8, 16),
+            "chart_repeats": 2,
             "training": {"network": "deeplab_resnet101", "size": 480},
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
         },
@@ -92,9 +95,12 @@ class Lab:
         )  # fmt: skip
 
     def keep(self, experiment: measure.Experiment, plot: str, figure):
-        """Save a plot beside its experiment's records and return it, for the notebook to show."""
-        figure.savefig(self.folder / experiment.name / f"{plot}.png", dpi=130)
-        return figure
+        """Save a plot beside its experiment's records and return it as a notebook's picture."""
+        from IPython.display import Image
+
+        path = self.folder / experiment.name / f"{plot}.png"
+        figure.savefig(path, dpi=130)
+        return Image(filename=path, width=720, alt=f"{experiment.title}: {plot}")
 
 
 def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | None = None) -> Lab:
@@ -147,4 +153,3 @@ def make_folder(folder: Path) -> Path:
     if taken:
         raise RecordError(f"{folder} holds results already; choose another results folder")
     return folder
-

@@ -169,9 +169,7 @@ class Plan:
     def diff(self, other: Plan) -> dict[str, tuple]:
         """Return ``{switch: (mine, theirs)}`` for every switch that differs."""
         mine, theirs = self.as_dict(), other.as_dict()
-        return {
-            name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]
-        }
+        return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
     def as_dict(self) -> dict:
         """Return the switches as a plain dictionary, as run records keep them."""

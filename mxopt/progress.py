@@ -42,7 +42,7 @@ def _terminal(title, total, file):
 
         def step(what, cost=1):
             nonlocal last
-            bar.update(task, advance=last, description=f"{title}: {what}")
+            bar.update(task, advance=last, description=f"{title}: {what}", refresh=True)
             last = cost
 
         yield step
@@ -71,8 +71,10 @@ def _texts(title, total, say):
     def step(what, cost=1):
         nonlocal done, last, shown
         done, last = done + last, cost
-        left = duration((time.monotonic() - start) / done * (total - done)) if done else ""
-        text = f"{title}: {100 * done // total:3d} %, {what}" + (f", about {left} left" if left else "")
+        text = f"{title}: {100 * done // total:3d} %, {what}"
+        if done:
+            left = duration((time.monotonic() - start) / done * (total - done))
+            text += f", about {left} left"
         if what != shown:
             say(text)
         shown = what

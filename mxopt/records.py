@@ -33,18 +33,19 @@ class RecordWriter:
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
+        exists = self.path.is_file()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("x", encoding="utf-8")
-        except FileExistsError:
+        except OSError as error:
+            if not exists:
+                raise RecordError(
+                    f"cannot write to {self.path.parent} ({error.strerror}); "
+                    "choose a results folder that can be written to"
+                ) from None
             raise RecordError(
                 f"{self.path} exists already, and records are never overwritten; "
                 "choose another results folder"
-            ) from None
-        except OSError as error:
-            raise RecordError(
-                f"cannot write to {self.path.parent} ({error.strerror}); "
-                "choose a results folder that can be written to"
             ) from None
         self._start = time.monotonic()
 

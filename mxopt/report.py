@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from mxopt import book
 from mxopt.measure import Experiment
@@ -71,24 +70,22 @@ def comparison(experiment: Experiment) -> Table:
             ]
         )  # fmt: skip
     columns = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
-    return Table(columns, rows, f"{figure_name(experiment.figure)}; data: {data_kind(experiment)}")
+    return Table(columns, rows, _caption(experiment, figure_name(experiment.figure)))
 
 
-def arms(experiment: Experiment, figures: dict[str, str]) -> Table:
+def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:
     """Return one row an arm with medians of several figures.
 
     Args:
-        figures: names of figures and their units, such as ``{"seconds": "s"}``.
+        figures: names of figures and their units, such as ``{"seconds": "s"}``; the one that
+            the experiment compares if none are given.
     """
+    figures = figures or {experiment.figure: experiment.unit}
     rows = []
     for arm in experiment.arms:
-        why = experiment.why_not(arm)
         cells = [number(experiment.median(arm, name), unit) for name, unit in figures.items()]
-        rows.append([arm, *(["not measured"] * len(cells) if why else cells), why])
-    columns = ["arm", *(figure_name(name) for name in figures), "remark"]
-    if not any(row[-1] for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return Table(columns, rows, f"medians; data: {data_kind(experiment)}")
+        rows.append([arm, *(["not measured"] * len(cells) if experiment.why_not(arm) else cells)])
+    return Table(["arm", *map(figure_name, figures)], rows, _caption(experiment, "medians"))
 
 
 def beside_book(experiment: Experiment) -> Table:
@@ -96,15 +93,12 @@ def beside_book(experiment: Experiment) -> Table:
     direction of the ratios can be compared."""
     rows = []
     for arm, printed in book.beside(experiment.name).items():
-        if arm not in experiment.arms:
-            ours = "not measured (no such arm in this tier)"
-        elif experiment.why_not(arm):
-            ours = f"not measured ({experiment.why_not(arm)})"
-        else:
-            ours = _median(experiment, arm)
+        known = arm in experiment.arms
+        ours = _median(experiment, arm) if known else "not measured (not part of this tier)"
         rows.append([arm, number(printed.value, printed.unit), ours, printed.note])
     columns = ["arm", "the book's figure", "ours", "how the book took it"]
-    return Table(columns, rows, f"book: {book.SOURCE}, on its author's GPU machine")
+    source = f"book: {book.SOURCE}, on its author's GPU machine"
+    return Table(columns, rows, _caption(experiment, source))
 
 
 def factors(differing: dict[str, tuple]) -> str:
@@ -120,17 +114,22 @@ def figure_name(name: str) -> str:
 
 
 def data_kind(experiment: Experiment) -> str:
-    """Return ``real``, ``stand-in`` or, where no data set was read, ``none``."""
+    """Return ``real``, ``stand-in`` or, where no data set was read, ``computed``."""
     kinds = {run.only("data").get("kind") for runs in experiment.runs.values() for run in runs}
-    return " and ".join(sorted(kind for kind in kinds if kind)) or "none"
+    return " and ".join(sorted(kind for kind in kinds if kind)) or "computed"
+
+
+def _caption(experiment, about):
+    """Return what stands under a table: what it shows, the data, and why arms have no figure."""
+    reasons: dict = {}
+    for arm in experiment.arms:
+        if experiment.why_not(arm):
+            reasons.setdefault(experiment.why_not(arm), []).append(arm)
+    missing = [f"Not measured: {', '.join(names)} ({why})." for why, names in reasons.items()]
+    return " ".join([f"{about}; data: {data_kind(experiment)}.", *missing])
 
 
 def _median(experiment, arm):
     if experiment.why_not(arm):
         return "not measured"
     return number(experiment.median(arm), experiment.unit)
-
-
-def figure_path(experiment: Experiment, folder: str | Path, plot: str) -> Path:
-    """Return where an experiment's plot is kept."""
-    return Path(folder) / experiment.name / f"{plot}.png"

@@ -14,6 +14,13 @@ NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
 # Seconds a notebook's cell is allowed; measuring cells run for minutes on slow machines.
 CELL_TIMEOUT = 4 * 60 * 60
 
+# nbconvert's own page without the scripts that it would fetch from content networks.
+PAGE_TEMPLATE = """
+{%- extends 'classic/index.html.j2' -%}
+{%- block html_head_js -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+"""
+
 
 class NotebookError(MxoptError):
     """A cell of a notebook failed; the notebook is kept as far as it came."""
@@ -78,7 +85,8 @@ def execute(path: Path, home: Path) -> None:
             step(heading(notebook.cells, cell_index), costs[cell_index])
 
         client = NotebookClient(
-            notebook, timeout=CELL_TIMEOUT, on_cell_start=begin,
+            notebook, kernel_name="python3", extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            timeout=CELL_TIMEOUT, on_cell_start=begin,
             resources={"metadata": {"path": str(path.parent)}},
         )  # fmt: skip
         failure = None
@@ -112,6 +120,5 @@ def to_html(notebook) -> str:
     """Return the executed notebook as one page that loads nothing from the network."""
     from nbconvert import HTMLExporter
 
-    exporter = HTMLExporter(template_name="classic", mathjax_url="", require_js_url="")
-    exporter.jquery_url = ""
+    exporter = HTMLExporter(template_name="classic", raw_template=PAGE_TEMPLATE)
     return exporter.from_notebook_node(notebook)[0]

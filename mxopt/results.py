@@ -38,7 +38,8 @@ def page(folder: str | Path) -> str:
     runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
     parts = ["# Results", *_heading(folder, runs)]
     for path, experiment in experiments:
-        parts += [f"## {experiment.title or experiment.name}", str(report.comparison(experiment))]
+        table = report.comparison if experiment.compared() else report.arms
+        parts += [f"## {experiment.title or experiment.name}", str(table(experiment))]
         plots = sorted(path.glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):
@@ -79,8 +80,8 @@ def machine(environment: dict) -> list[str]:
         return []
     cpu, packages = environment.get("cpu", {}), environment.get("packages", {})
     gpus = [gpu.get("name", "?") for gpu in environment.get("gpus", [])]
-    versions = ", ".join(f"{name} {packages[name]}" for name in
-                         ("mxnet", "gluoncv", "gluonnlp", "numpy", "mxopt") if name in packages)  # fmt: skip
+    shown = ("mxnet", "mxnet-cu112", "gluoncv", "gluonnlp", "numpy", "mxopt")
+    versions = ", ".join(f"{name} {packages[name]}" for name in shown if name in packages)
     sets = ", ".join(cpu.get("instruction_sets", []))
     return [
         f"- **processor**: {cpu.get('model')}, {cpu.get('logical_cores')} cores, {sets}",

@@ -18,6 +18,7 @@ from mxnet import autograd, gluon, nd
 
 from mxopt import parallel, pipeline, precision
 from mxopt.engine import timed
+from mxopt.errors import Diverged
 from mxopt.plan import Plan
 
 
@@ -60,10 +61,6 @@ class Recipe:
     loss: Callable
     metric: Callable
     inputs: int = 1
-
-
-class Diverged(Exception):
-    """A loss is no longer a number."""
 
 
 def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None = None) -> dict:
@@ -109,7 +106,8 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
     trainer = numbers.attach(make_trainer(net, plan, numbers))
     task = _Task(recipe, net, numbers, trainer, plan, contexts)
     setup = time.perf_counter() - begin
-    write("setup", seconds=setup, preprocessing_seconds=data_clock.seconds)
+    weights = sorted({np.dtype(p.dtype).name for p in net.collect_params().values()})
+    write("setup", seconds=setup, preprocessing_seconds=data_clock.seconds, weights=weights)
 
     totals = {"seconds": 0.0, "samples": 0}
     first = None

@@ -6,6 +6,8 @@ any function of that shape, named ``module:function``.
 
 from __future__ import annotations
 
+import statistics
+
 from mxopt.engine import timed
 from mxopt.plan import Plan
 
@@ -100,17 +102,26 @@ def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20)
     }
 
 
-def load(plan: Plan, write, split: str = "train", epochs: int = 2, recipe: str = "segmentation",
-         **options) -> dict:  # fmt: skip
-    """Read a recipe's images and labels through its pipeline, and train nothing.
+def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs: int = 2,
+         recipe: str = "segmentation", **options) -> dict:  # fmt: skip
+    """Read a recipe's images and labels, and train nothing.
+
+    Args:
+        plan: where preprocessing runs, workers, batch size.
+        write: takes the data set and every epoch.
+        stage: ``raw`` only decodes, one sample after the other; ``transformed`` also transforms
+            each, on the device if the plan preprocesses there; ``batches`` goes through the
+            plan's loader, as training does.
+        split: ``train``, ``validation`` or ``test``.
+        epochs: how often everything is read.
+        recipe, options: whose data.
 
     Returns:
         ``preparation_seconds`` (making the loader, which is when ``cached``, ``device`` and
-        ``roundtrip`` preprocess), ``seconds`` of the median epoch, ``first_epoch_seconds`` with
-        preparation included, ``samples`` an epoch, ``checksum`` (the same for every placement).
+        ``roundtrip`` preprocess), ``seconds`` of the median epoch after the first,
+        ``first_epoch_seconds`` with preparation included, ``samples`` an epoch, ``checksum`` (the
+        same for every placement).
     """
-    import statistics
-
     from mxopt import parallel, pipeline, recipes
     from mxopt.training import seed_everything
 
@@ -120,34 +131,42 @@ def load(plan: Plan, write, split: str = "train", epochs: int = 2, recipe: str =
     dataset = getattr(data, split)
     write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
     with timed() as preparation:
-        loader = pipeline.make_loader(dataset, data.transform, plan, contexts)
-    durations, samples, checksum = [], 0, 0.0
+        if stage == "batches":
+            loader = pipeline.make_loader(dataset, data.transform, plan, contexts)
+        else:
+            loader = _Samples(dataset, data.transform, plan, contexts[0], stage)
+    durations = []
     for _ in range(epochs):
         samples, sums = 0, []
         with timed() as clock:
             for batch in loader:
                 samples += batch.size
                 # A sum touches every value on its device: nothing counts as loaded unseen.
-                sums += [array.sum() for shard in batch.shards for array in shard]
+                sums += [array.astype("float32").sum() for shard in batch.shards for array in shard]
         durations.append(clock.seconds)
-        checksum = sum(float(value.astype("float64").asscalar()) for value in sums)
         write("epoch", seconds=clock.seconds, samples=samples)
     return {
         "seconds": statistics.median(durations[1:] or durations),
         "first_epoch_seconds": preparation.seconds + durations[0],
         "preparation_seconds": preparation.seconds,
         "samples": samples,
-        "checksum": checksum,
+        "checksum": sum(float(value.asscalar()) for value in sums),
     }
 
 
-def raw(plan: Plan, write, split: str = "train", recipe: str = "segmentation", **options) -> dict:
-    """Decode every sample of a split once and transform nothing."""
-    from mxopt import recipes
+class _Samples:
+    """Samples one by one, in order, as batches of one without a batch axis."""
 
-    data = recipes.load(recipe, **options).data()
-    dataset = getattr(data, split)
-    write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
-    with timed() as clock:
-        pixels = sum(dataset[index][0].size for index in range(len(dataset)))
-    return {"seconds": clock.seconds, "samples": len(dataset), "values": pixels}
+    def __init__(self, dataset, transform, plan, context, stage):
+        on_device = plan.preprocess == "device"
+        self._dataset, self._context = dataset, context if on_device else None
+        self._transform = transform if stage == "transformed" else lambda *arrays: arrays
+
+    def __iter__(self):
+        from mxopt.pipeline import Batch
+
+        for index in range(len(self._dataset)):
+            arrays = self._dataset[index]
+            if self._context is not None:
+                arrays = [array.as_in_context(self._context) for array in arrays]
+            yield Batch([self._transform(*arrays)], 1)

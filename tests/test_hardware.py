@@ -11,7 +11,7 @@ import pytest
 
 from mxopt import hardware
 from mxopt.errors import DeviceError, PlanError
-from mxopt.hardware import nvidia, processor
+from mxopt.hardware import facts, nvidia, processor
 from mxopt.hardware.build import openmp_runtimes
 
 GPU_BUILD = {"mxnet-cu112": "1.9.1"}
@@ -391,3 +391,17 @@ def test_real_data_is_asked_of_the_data_room(monkeypatch):
 
     monkeypatch.setattr(datasets, "reachable", lambda name: (name == "penn-fudan", "here"))
     assert hardware.pick_tier(survey=NO_GPUS).name == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("/home/ada/lib/libiomp5.so", "libiomp5.so"),
+        ("/a/b.so:/c/d.so", "b.so:d.so"),
+        ("granularity=fine,compact,1,0", "granularity=fine,compact,1,0"),
+        ("cpu/2", "cpu/2"),
+        ("/data/", ""),
+    ],
+)
+def test_a_record_keeps_no_folders_of_the_machine(text, kept):
+    assert facts.without_folders(text) == kept

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxopt import measure
 from mxopt.errors import RecordError
-from mxopt.measure import interleave, ratio, read_experiment, run
+from mxopt.measure import interleave, process, ratio, read_experiment, run
+from mxopt.measure.statistics import PAIRS_FOR_BOOTSTRAP
 from mxopt.plan import Plan
 
 
@@ -38,7 +38,7 @@ def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
 
 
 def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(measure.sys, "executable", "/bin/false")
+    monkeypatch.setattr(process.sys, "executable", "/bin/false")
     done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")
     assert done.status == "failed"
 
@@ -68,11 +68,13 @@ def test_arms_take_turns_and_read_back(tmp_path):
 
 def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):
     arms = {"before": Plan(), "after": Plan()}
-    experiment = interleave("demo", "toy:sleepy", arms, repeats=1, folder=tmp_path,
+    experiment = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path,
                             arm_options={"after": {"fail": "refuse"}})  # fmt: skip
+    assert {arm: len(runs) for arm, runs in experiment.runs.items()} == {"before": 2, "after": 1}
     assert experiment.ratio("after") is None
     assert math.isnan(experiment.median("after"))
-    assert experiment.why_not("after") == "refused: not on this device"
+    assert experiment.why_not("after") == "not on this device"
+    assert experiment.verdict("after") == "after refused"
 
 
 def test_an_experiment_is_never_overwritten(tmp_path):
@@ -136,4 +138,4 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(pairs):
         found = ratio(before, after)
         hits += found.low <= 2 <= found.high
     # 95 % is promised; a percentile bootstrap of eight pairs is known to give a little less.
-    assert hits / 200 >= (0.9 if pairs < measure.PAIRS_FOR_BOOTSTRAP else 0.85)
+    assert hits / 200 >= (0.9 if pairs < PAIRS_FOR_BOOTSTRAP else 0.85)

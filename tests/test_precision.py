@@ -150,7 +150,7 @@ def test_float16_casts_the_network_and_computes_the_loss_in_float32():
 
 @pytest.mark.parametrize("name", ["float16", "amp"])
 def test_float16_on_the_cpu_is_refused_with_what_to_take(name):
-    with pytest.raises(DeviceError, match="needs a GPU.*bfloat16"):
+    with pytest.raises(DeviceError, match=r"needs a GPU.*bfloat16"):
         precision.for_plan(Plan(precision=name), [mx.cpu()])
 
 

@@ -6,8 +6,9 @@ import pytest
 import toy
 
 from mxopt import training
+from mxopt.errors import Diverged
 from mxopt.plan import Plan
-from mxopt.training import Diverged, fit, learning_rate
+from mxopt.training import fit, learning_rate
 
 
 def fitted(plan, recipe=None):
@@ -31,7 +32,8 @@ def test_a_toy_is_learnt_and_everything_is_recorded():
     steps = of(events, "steps")[-1]
     assert steps["sizes"] == [4, 4, 4, 4, 4, 2]
     # The loss of an epoch is the mean over its samples, the small last batch weighted by its size.
-    assert figures["train_loss"] == pytest.approx(np.average(steps["losses"], weights=steps["sizes"]))
+    mean = np.average(steps["losses"], weights=steps["sizes"])
+    assert figures["train_loss"] == pytest.approx(mean)
     assert figures["seconds"] == pytest.approx(sum(e["seconds"] for e in of(events, "epoch")))
     assert figures["end_to_end_seconds"] >= figures["seconds"] + figures["setup_seconds"]
     assert 0 < figures["first_step_seconds"] < figures["seconds"]

@@ -20,7 +20,6 @@ def samples(count: int, seed: int = 0):
     )
 
 
-
 def flat_transform(image, label):
     return image.astype("float32").transpose((2, 0, 1)) / 255 - 0.5, label
 

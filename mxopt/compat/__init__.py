@@ -10,11 +10,20 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from mxopt.compat import hooks, mxnet_edits, numpy_names
+from mxopt.compat import cuda, hooks, mxnet_edits, numpy_names
+from mxopt.compat.cuda import CudaLibrary, cuda_build, cuda_libraries
 from mxopt.compat.patch import Patch
 from mxopt.errors import CompatError
 
-__all__ = ["Patch", "activate", "patches", "require_mxnet"]
+__all__ = [
+    "CudaLibrary",
+    "Patch",
+    "activate",
+    "cuda_build",
+    "cuda_libraries",
+    "patches",
+    "require_mxnet",
+]
 
 _active: list[Patch] = []
 
@@ -32,6 +41,13 @@ _HOOK_PATCHES = (
         broken_since="Python 3.12",
         applies=lambda: importlib.util.find_spec("distutils") is None,
         apply=lambda: sys.meta_path.append(hooks.DistutilsFinder()),
+    ),
+    Patch(
+        name="CUDA 11 libraries",
+        reason="the dynamic loader does not look where NVIDIA's wheels put them",
+        broken_since="always, for libraries installed by pip",
+        applies=lambda: "mxnet" not in sys.modules and cuda_build() is not None,
+        apply=lambda: hooks.before_import("mxnet", cuda.load_cuda_libraries),
     ),
 )
 

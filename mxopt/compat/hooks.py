@@ -16,7 +16,13 @@ PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
 _NOTICES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
 
 
+_before: dict[str, list[Callable[[], None]]] = {}
 _after: dict[str, list[Callable[[types.ModuleType], None]]] = {}
+
+
+def before_import(name: str, prepare: Callable[[], None]) -> None:
+    """Call ``prepare()`` when the module ``name`` is about to be loaded."""
+    _before.setdefault(name, []).append(prepare)
 
 
 def after_import(name: str, mend: Callable[[types.ModuleType], None]) -> None:
@@ -28,9 +34,11 @@ def after_import(name: str, mend: Callable[[types.ModuleType], None]) -> None:
 
 
 class _QuietLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module with notices of deprecation held back, then calls what waits for it."""
+    """Loads a module with notices of deprecation held back, and calls what waits for it."""
 
     def exec_module(self, module: types.ModuleType) -> None:
+        for prepare in _before.get(module.__name__, ()):
+            prepare()
         with warnings.catch_warnings():
             for category in _NOTICES:
                 warnings.simplefilter("ignore", category)

@@ -73,6 +73,9 @@ def cache_folder() -> Path:
 def locate(name: str, *, allow_download: bool = True) -> Location:
     """Return the first place that has the data set ``name``, downloading it if that is needed.
 
+    ``MXOPT_OFFLINE``, set to anything, rules downloads out: measured runs have it, so that no clock
+    and no other arm ever waits for a network.
+
     Raises ``DataError`` if ``name`` is unknown, if ``MXOPT_DATA`` is not a folder or holds the data
     set with files missing, if a download has the wrong content, or if no place has the data set and
     nothing can stand in for it. A local copy is checked by file names only: :func:`verify` hashes.
@@ -82,7 +85,7 @@ def locate(name: str, *, allow_download: bool = True) -> Location:
     if search.location:
         return search.location
     passed_over = search.passed_over
-    if allow_download:
+    if allow_download and not os.environ.get("MXOPT_OFFLINE"):
         target = cache_folder() / wanted.folder
         try:
             download(wanted, target)

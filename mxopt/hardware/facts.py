@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from dataclasses import asdict
 
@@ -50,8 +51,21 @@ def environment() -> dict:
         "gpus": [asdict(gpu) for gpu in found],
         "no_gpus": no_gpus,
         "mxnet_features": enabled_features(mxnet) if hasattr(mxnet, "runtime") else None,
-        "openmp": openmp_runtimes(),
+        "openmp": [without_folders(path) for path in openmp_runtimes()],
         "variables": {
-            name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)
+            name: without_folders(value)
+            for name, value in sorted(os.environ.items())
+            if name.startswith(VARIABLES)
         },
     }
+
+
+def without_folders(text: str) -> str:
+    """Return the text with only the last part of every absolute path in it.
+
+    Records are made to be shown, and a machine's folders are nobody else's business.
+
+    >>> without_folders("/home/ada/lib/libiomp5.so:/opt/x")
+    'libiomp5.so:x'
+    """
+    return re.sub(r"(?<![\w.])/(?:[^/:\s]*/)*", "", text)

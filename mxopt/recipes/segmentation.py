@@ -20,15 +20,16 @@ _NEAREST, _BILINEAR = 0, 1
 class Transform:
     """Resize the shorter side, crop the centre, normalise; on the context the arrays are on.
 
-    Called with an image (height, width, 3) and a mask (height, width, 1), both uint8; returns the
-    image (3, size, size) float32, normalised with ImageNet's mean and deviation, and the mask
-    (size, size) int32. A class rather than a closure, so that loader workers can receive it.
+    A class rather than a closure, so that loader workers can receive it.
     """
 
     def __init__(self, size: int):
         self.size = size
 
     def __call__(self, image, mask):
+        """Turn an image (height, width, 3) and a mask (height, width, 1), both uint8, into the
+        image (3, size, size) float32, normalised with ImageNet's mean and deviation, and the mask
+        (size, size) int32."""
         image = nd.image.to_tensor(self._square(image, _BILINEAR))
         mask = self._square(mask, _NEAREST)
         return (

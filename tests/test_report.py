@@ -1,0 +1,93 @@
+import math
+from pathlib import Path
+
+import pytest
+
+from mxopt import plots, report, results
+from mxopt.errors import RecordError
+from mxopt.measure import Experiment
+from mxopt.plan import Plan
+from mxopt.records import Run
+
+
+def run(seconds, plan=None, status="ok", **more):
+    figures = {"seconds": seconds, **more} if status == "ok" else {}
+    epochs = [{"event": "epoch", "seconds": 1.0, "train_loss": loss} for loss in (0.9, 0.5)]
+    events = [{"event": "data", "kind": "stand-in"}, *epochs]
+    return Run(Path("x"), plan or Plan(), "toy:sleepy", status=status, figures=figures,
+               events=events, reason="" if status == "ok" else "it said no")  # fmt: skip
+
+
+@pytest.fixture
+def experiment():
+    arms = {"slow": Plan(), "fast": Plan(workers=2), "absent": Plan(precision="amp")}
+    runs = {
+        "slow": [run(4.0, quality=0.8), run(4.2, quality=0.8), run(4.1, quality=0.8)],
+        "fast": [run(2.0, quality=0.8), run(2.1, quality=0.7), run(2.0, quality=0.8)],
+        "absent": [run(0, status="refused")],
+    }
+    return Experiment("precision", "toy:sleepy", arms, title="A | title", runs=runs)
+
+
+def test_the_comparison_is_computed_from_the_runs(experiment):
+    pair, differs, before, after, ratio, verdict = report.comparison(experiment).rows[0]
+    assert (pair, differs) == ("slow → fast", "workers: 0 → 2")
+    assert (before, after, verdict) == ("4.1 s", "2 s", "faster")
+    assert ratio == "2.02 [1.95, 2.09], n = 3"
+
+
+def test_what_was_not_measured_has_a_reason_and_no_figure(experiment):
+    table = report.comparison(experiment)
+    assert table.rows[1][3:] == ["not measured", "not measured", "absent refused"]
+    assert "Not measured: absent (it said no)." in table.caption
+    assert report.arms(experiment).rows[2] == ["absent", "not measured"]
+
+
+@pytest.mark.parametrize(
+    ("margin", "verdict"), [(0.0, "faster, quality holds"), (-0.1, "faster, quality lost")]
+)
+def test_a_speed_up_says_whether_quality_holds(experiment, margin, verdict):
+    held = Experiment(**{**vars(experiment), "quality": "quality", "margin": margin})
+    assert held.verdict("fast").startswith(verdict)
+
+
+def test_the_data_is_named_on_every_table_and_plot(experiment):
+    assert "data: stand-in" in report.comparison(experiment).caption
+    assert "stand-in" in plots.bars(experiment).axes[0].get_title(loc="left")
+
+
+def test_the_books_figure_stands_beside_ours_and_is_named_as_the_books(experiment):
+    table = report.beside_book(experiment)
+    assert table.rows[0][:3] == ["float32", "594 s", "not measured (not part of this tier)"]
+    assert "Cookbook" in table.caption
+
+
+def test_markdown_and_html_escape_what_they_hold():
+    table = report.Table(["a|b"], [["<x>"]])
+    assert table.markdown() == "| a\\|b |\n| --- |\n| <x> |"
+    assert "&lt;x&gt;" in table._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.012345, "0.0123 s"), (1234567, "1,234,567 s"), (math.nan, "not a number"),
+     (math.inf, "infinite")],
+)  # fmt: skip
+def test_numbers_read_like_numbers(value, text):
+    assert report.number(value, "s") == text
+
+
+def test_plots_show_every_run(experiment):
+    bars = plots.bars(experiment).axes[0]
+    assert [len(line.get_xdata()) for line in bars.lines] == [3, 3]
+    assert any("not measured" in text.get_text() for text in bars.texts)
+    curves = plots.curves(experiment).axes[0]
+    assert [list(line.get_ydata()) for line in curves.lines] == [[0.9, 0.5]] * 7
+    assert list(curves.lines[0].get_xdata()) == [1.0, 2.0]
+    lines = plots.lines(experiment, "workers", by=lambda plan: "all").axes[0]
+    assert list(lines.lines[0].get_ydata()) == [4.1, 2.0]
+
+
+def test_a_folder_without_records_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="no run records"):
+        results.page(tmp_path)

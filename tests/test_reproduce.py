@@ -1,0 +1,118 @@
+"""The tour itself is executed by `make reproduce`; here, how notebooks are run and kept."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from mxopt import progress, reproduce
+from mxopt.errors import DataError, RecordError
+from mxopt.reproduce import NotebookError
+
+CHAPTER = Path(__file__).parent.parent / "ch08"
+MEASURE = """
+import mxopt
+from mxopt import Plan, plots
+from mxopt.lab import open_lab
+lab = open_lab("8_1")
+demo = lab.measure("demo", "toy:sleepy", {"one": Plan(), "two": Plan(batch_size=2)}, repeats=2)
+lab.keep(demo, "bars", plots.bars(demo))
+"""
+
+
+def notebook(path, *sources):
+    cells = [nbformat.v4.new_markdown_cell("# A heading")]
+    cells += [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+
+
+def test_notebooks_are_run_and_their_results_kept(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MXOPT_TIER", "")
+    monkeypatch.setenv("MXOPT_RESULTS", "")
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "in").mkdir()
+    notebook(tmp_path / "in" / "one.ipynb", MEASURE)
+    home = reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in")
+    page = (home / "RESULTS.md").read_text()
+    assert "smoke (asked for)" in page
+    assert "| one → two | batch_size: 4 → 2 |" in page
+    assert "8_1/demo/bars.png" in page
+    executed = nbformat.read(home / "one.ipynb", 4)
+    assert "image/png" in executed.cells[1].outputs[-1].data
+    html = (home / "one.html").read_text()
+    assert "data:image/png" in html
+    assert "<script" not in html
+    said = capsys.readouterr().out
+    assert "tier: smoke (asked for)" in said
+    assert "one: done in" in said
+
+
+def test_a_failing_cell_is_named_and_the_notebook_kept(tmp_path):
+    (tmp_path / "out").mkdir()
+    notebook(tmp_path / "bad.ipynb", "print('before')", "1 / 0")
+    with pytest.raises(NotebookError, match=r"bad.ipynb stopped: ZeroDivisionError"):
+        reproduce.execute(tmp_path / "bad.ipynb", tmp_path / "out")
+    kept = nbformat.read(tmp_path / "out" / "bad.ipynb", 4)
+    assert kept.cells[1].outputs[0].text == "before\n"
+
+
+def test_a_kernel_that_dies_is_said(tmp_path):
+    notebook(tmp_path / "dead.ipynb", "import os; os._exit(1)")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(NotebookError, match=r"dead.ipynb stopped: DeadKernelError"):
+        reproduce.execute(tmp_path / "dead.ipynb", tmp_path / "out")
+
+
+def test_no_notebooks_is_said_before_anything_is_written(tmp_path):
+    with pytest.raises(DataError, match="no notebooks"):
+        reproduce.reproduce("smoke", tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_results_is_refused(tmp_path):
+    notebook(tmp_path / "one.ipynb", "1")
+    with pytest.raises(RecordError, match="holds results already"):
+        reproduce.reproduce("smoke", tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted(CHAPTER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_the_chapters_notebooks_hold_no_outputs(path):
+    cells = json.loads(path.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_log(terminal):
+    class Screen(io.StringIO):
+        def isatty(self):
+            return terminal
+
+    screen = Screen()
+    with progress.track("work", 4, screen) as step:
+        step("first", 1)
+        step("second", 3)
+    shown = screen.getvalue()
+    assert "second" in shown
+    assert ("\x1b" in shown) == terminal
+    if not terminal:
+        assert shown.splitlines()[0] == "work:   0 %, first"
+        assert shown.splitlines()[1].startswith("work:  25 %, second, about ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(12, "12 s"), (89, "89 s"), (150, "2 min"), (4800, "1 h 20 min")]
+)
+def test_durations_read_as_people_say_them(seconds, text):
+    assert progress.duration(seconds) == text
+
+
+def test_importing_mxopt_loads_no_mxnet():
+    import subprocess
+
+    code = "import mxopt, mxopt.cli, mxopt.reproduce, sys; sys.exit('mxnet' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

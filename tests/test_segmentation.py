@@ -1,0 +1,110 @@
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import nd
+
+from mxopt import recipes
+from mxopt.errors import PlanError
+from mxopt.plan import Plan
+from mxopt.recipes.segmentation import PixelLoss, TinySegmenter, Transform, segmentation
+from mxopt.training import fit
+
+
+def photograph(height=30, width=50):
+    """Return a random image and a mask whose right half is a person, both uint8."""
+    mask = np.zeros((height, width, 1), "uint8")
+    mask[:, width // 2 :] = 1
+    image = np.random.RandomState(0).randint(0, 256, (height, width, 3))
+    return nd.array(image, dtype="uint8"), nd.array(mask, dtype="uint8")
+
+
+def test_the_transform_crops_the_centre_of_image_and_mask_alike():
+    image, mask = Transform(16)(*photograph(32, 64))
+    assert (image.shape, image.dtype) == ((3, 16, 16), np.float32)
+    assert (mask.shape, mask.dtype) == ((16, 16), np.int32)
+    np.testing.assert_array_equal(mask.asnumpy(), np.repeat([[0] * 8 + [1] * 8], 16, axis=0))
+
+
+def test_the_transform_normalises_as_imagenet_does():
+    white = nd.full((16, 16, 3), 255, dtype="uint8")
+    image, _ = Transform(16)(white, nd.zeros((16, 16, 1), dtype="uint8"))
+    expected = (1 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(image.asnumpy()[:, 3, 3], expected, rtol=1e-5)
+
+
+def test_the_transform_makes_no_classes_of_its_own():
+    _, mask = Transform(24)(*photograph(97, 61))
+    assert set(np.unique(mask.asnumpy())) == {0, 1}
+
+
+def test_pixel_loss_is_the_mean_over_an_image():
+    scores = nd.random.normal(shape=(2, 2, 4, 4))
+    mask = nd.array(np.random.RandomState(1).randint(0, 2, (2, 4, 4)))
+    losses = PixelLoss()(scores, mask).asnumpy()
+    logs = nd.log_softmax(scores, axis=1).asnumpy()
+    picked = np.take_along_axis(logs, mask.asnumpy().astype(int)[:, None], axis=1)
+    np.testing.assert_allclose(losses, -picked.mean(axis=(1, 2, 3)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [16, 24, 40])
+def test_the_tiny_network_answers_at_the_resolution_it_was_asked(size):
+    net = TinySegmenter(4)
+    net.initialize()
+    assert net(nd.zeros((2, 3, size, size))).shape == (2, 2, size, size)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_the_tiny_networks_graph_equals_its_imperative_self(norm):
+    net = TinySegmenter(4, norm)
+    net.initialize(mx.init.Xavier())
+    image = nd.random.normal(shape=(2, 3, 16, 16))
+    net.collect_params()
+
+    def output_and_gradient():
+        with mx.autograd.record():
+            output = net(image)
+        output.backward()
+        return output.asnumpy(), net.body[0].weight.grad().asnumpy().copy()
+
+    plain = output_and_gradient()
+    net.hybridize(static_alloc=True, static_shape=True)
+    for mine, theirs in zip(plain, output_and_gradient()):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+
+
+def test_people_are_learnt(tmp_path):
+    figures = fit(
+        segmentation(size=64, limit=16),
+        Plan(epochs=8, learning_rate=0.1, momentum=0.9, preprocess="cached", hybridize="static"),
+        lambda event, **fields: None,
+    )
+    assert figures["samples"] == 8 * 16
+    assert figures["train_loss"] < 0.5
+    assert 0 < figures["test_mIoU"] <= 1
+    assert 0 < figures["test_PixAcc"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"network": "huge"}, "network='huge' is not a choice; take one of tiny"),
+        ({"size": 30}, "size=30 must be a multiple of 8"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(options, says):
+    with pytest.raises(PlanError, match=says):
+        segmentation(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nothing", "take one of segmentation"),
+        ("mxopt.nowhere:recipe", "cannot be made: No module"),
+        ("toy:nobody", "cannot be made"),
+        ("toy:samples", "missing a required argument"),
+    ],
+)
+def test_a_recipe_that_is_not_there_is_refused(name, says):
+    with pytest.raises(PlanError, match=says):
+        recipes.load(name)

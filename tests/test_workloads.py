@@ -1,0 +1,46 @@
+import mxnet as mx
+import pytest
+
+from mxopt import workloads
+from mxopt.plan import PREPROCESS, Plan
+
+
+def ignore(event, **fields):
+    """Take a record's events and keep none."""
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+def test_every_placement_loads_the_same_values(preprocess):
+    expected = workloads.load(Plan(), ignore, recipe="toy:toy")
+    found = workloads.load(Plan(preprocess=preprocess), ignore, recipe="toy:toy")
+    assert found["samples"] == 22
+    assert found["checksum"] == pytest.approx(expected["checksum"], rel=1e-5)
+
+
+@pytest.mark.parametrize("stage", ["raw", "transformed"])
+def test_single_samples_are_all_read(stage):
+    assert workloads.load(Plan(), ignore, recipe="toy:toy", stage=stage)["samples"] == 22
+
+
+def test_transformed_samples_are_those_of_the_loader():
+    one_by_one = workloads.load(Plan(), ignore, recipe="toy:toy", stage="transformed")
+    batches = workloads.load(Plan(), ignore, recipe="toy:toy")
+    assert one_by_one["checksum"] == pytest.approx(batches["checksum"], rel=1e-5)
+
+
+def test_waiting_changes_no_value():
+    checksums = []
+    for wait in (False, True):
+        mx.random.seed(0)
+        figures = workloads.elementwise(Plan(), ignore, size=50, rounds=2, wait=wait)
+        assert 0 < figures["enqueued_seconds"] <= figures["seconds"]
+        checksums.append(figures["checksum"])
+    assert checksums[0] == checksums[1] > 0
+
+
+def test_chains_compute_what_they_say():
+    figures = workloads.chains(Plan(), ignore, size=40, count=2, length=3)
+    # Entries average 1 / size, so every product keeps the mean of a matrix at 1 / size.
+    assert figures["checksum"] == pytest.approx(2 / 40, rel=0.2)
+    operations = 2 * 3 * 2 * 40**3
+    assert figures["gflop_per_second"] == pytest.approx(operations / figures["seconds"] / 1e9)
