@@ -1,0 +1,12 @@
+"""Measuring: child processes, interleaved repeats, ratios with intervals.
+
+Engine, threads and AMP belong to a process, so every run gets a process of its own. Arms take
+turns (A B A B ...), so that a machine that slows down slows all of them. What is claimed is the
+ratio of paired runs, with a 95 % interval and the number of pairs.
+"""
+
+from mxopt.measure.experiment import Experiment, interleave, read_experiment
+from mxopt.measure.process import run
+from mxopt.measure.statistics import Ratio, ratio
+
+__all__ = ["Experiment", "Ratio", "interleave", "ratio", "read_experiment", "run"]

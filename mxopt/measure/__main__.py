@@ -1,0 +1,44 @@
+"""The child process of a measured run: ``python -m mxopt.measure`` with a job on its input."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import traceback
+
+from mxopt import engine
+from mxopt.errors import Diverged, MxoptError
+from mxopt.plan import Plan
+from mxopt.records import FORMAT, RecordWriter
+
+
+def main() -> None:
+    """Do one job, read from standard input, and leave its record."""
+    job = json.load(sys.stdin)
+    plan = Plan.from_dict(job["plan"])
+    with RecordWriter(job["record"]) as writer:
+        writer.write("start", format=FORMAT, **{k: v for k, v in job.items() if k != "record"})
+        figures, status, reason = {}, "ok", ""
+        try:
+            engine.check(plan)
+            import mxnet  # noqa: F401  (its version and threads are part of the environment)
+
+            from mxopt import hardware
+
+            writer.write("environment", **hardware.environment())
+            module, _, function = job["workload"].partition(":")
+            workload = getattr(importlib.import_module(module), function)
+            figures = workload(plan, writer.write, **job["options"])
+        except Diverged as error:
+            status, reason = "diverged", str(error)
+        except MxoptError as error:
+            status, reason = "refused", str(error)
+        except Exception as error:
+            status, reason = "failed", f"{type(error).__name__}: {error}"
+            writer.write("traceback", text=traceback.format_exc())
+        writer.write("end", status=status, reason=reason, figures=figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Experiments: several arms of one workload, measured in turns and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mxopt import progress
+from mxopt.errors import PlanError, RecordError
+from mxopt.measure.process import run
+from mxopt.measure.statistics import Ratio, ratio
+from mxopt.plan import Plan
+from mxopt.records import Run, read_run
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Several arms of one workload, measured in turns.
+
+    Attributes:
+        name: the folder its records are in; ``title`` is what tables call it.
+        workload, options: what every arm runs.
+        arms: each arm's plan, the first one the baseline.
+        arm_options: options of single arms that differ from ``options``.
+        pairs: what is compared, as (baseline, arm): every arm with the first one if None is given,
+            nothing if it is empty.
+        figure: the figure that is compared, ``unit`` its unit, ``better`` its good direction.
+        quality: a figure that must hold for a speed-up to be claimed, higher being better;
+            ``margin`` is how much of it may be lost.
+        runs: each arm's runs, in order.
+    """
+
+    name: str
+    workload: str
+    arms: dict[str, Plan]
+    title: str = ""
+    figure: str = "seconds"
+    unit: str = "s"
+    better: str = "lower"
+    quality: str = ""
+    margin: float = 0.0
+    pairs: list | None = None
+    options: dict = field(default_factory=dict)
+    arm_options: dict = field(default_factory=dict)
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+
+    @property
+    def baseline(self) -> str:
+        """The name of the first arm."""
+        return next(iter(self.arms))
+
+    def compared(self) -> list[tuple[str, str]]:
+        """Return the pairs of arms that are compared, as (baseline, arm)."""
+        if self.pairs is None:
+            return [(self.baseline, arm) for arm in self.arms if arm != self.baseline]
+        return [tuple(pair) for pair in self.pairs]
+
+    def factors(self, arm: str, baseline: str | None = None) -> dict[str, tuple]:
+        """Return everything in which two arms differ: switches, then options."""
+        baseline = baseline or self.baseline
+        mine, theirs = ({**self.options, **self.arm_options.get(a, {})} for a in (baseline, arm))
+        options = {
+            name: (mine.get(name), theirs.get(name))
+            for name in {**mine, **theirs}
+            if mine.get(name) != theirs.get(name)
+        }
+        return {**self.arms[baseline].diff(self.arms[arm]), **options}
+
+    def why_not(self, arm: str) -> str:
+        """Return why an arm has no figure: the reason of its first run that did not end well."""
+        bad = next((run for run in self.runs.get(arm, []) if not run.ok), None)
+        if bad is None:
+            return "" if self.runs.get(arm) else "not run"
+        # A divergence and a refusal explain themselves; what failed or was killed is named so.
+        explained = bad.status in ("diverged", "refused")
+        return bad.reason if explained else f"{bad.status}: {bad.reason}"
+
+    def figures(self, arm: str, figure: str | None = None) -> list[float]:
+        """Return a figure of every run of an arm; empty if any of them did not end well."""
+        if self.why_not(arm):
+            return []
+        return [run.figures.get(figure or self.figure, float("nan")) for run in self.runs[arm]]
+
+    def median(self, arm: str, figure: str | None = None) -> float:
+        """Return the median of a figure over an arm's runs, NaN if the arm has none."""
+        figures = self.figures(arm, figure)
+        return statistics.median(figures) if figures else float("nan")
+
+    def ratio(
+        self, arm: str, baseline: str | None = None, figure: str | None = None
+    ) -> Ratio | None:
+        """Return how many times better an arm is than the baseline; None if either has no figure.
+
+        Args:
+            arm, baseline: names of arms; the first arm is the baseline if none is given.
+            figure: another figure than the experiment's, with the same good direction.
+        """
+        before = self.figures(baseline or self.baseline, figure)
+        after = self.figures(arm, figure)
+        if not before or not after:
+            return None
+        return ratio(before, after, self.better)
+
+    def verdict(self, arm: str, baseline: str | None = None) -> str:
+        """Say in a few words what the pair shows: speed, and whether quality holds."""
+        baseline = baseline or self.baseline
+        found = self.ratio(arm, baseline)
+        if found is None:
+            bad = arm if self.why_not(arm) else baseline
+            return f"{bad} {self.runs[bad][0].status if self.runs.get(bad) else 'was not run'}"
+        if not self.quality or found.verdict != "faster":
+            return found.verdict
+        before, after = self.median(baseline, self.quality), self.median(arm, self.quality)
+        if after >= before - self.margin:
+            return f"faster, {self.quality} holds"
+        return f"faster, {self.quality} lost: {before:.3f} to {after:.3f}"
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write what was measured (not the runs, which are records already) beside the records."""
+        description = {key: value for key, value in vars(self).items() if key != "runs"}
+        description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
+        path = Path(folder) / "experiment.json"
+        path.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+
+
+def read_experiment(folder: str | os.PathLike) -> Experiment:
+    """Read an experiment and the records of all its runs.
+
+    Raises:
+        RecordError: it is not an experiment's folder, or a record is damaged.
+    """
+    folder = Path(folder)
+    try:
+        description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
+        arms = {name: Plan.from_dict(plan) for name, plan in description.pop("arms").items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None
+    runs = {
+        arm: [read_run(path) for path in sorted(folder.glob(f"{arm}-[0-9][0-9].jsonl"))]
+        for arm in arms
+    }
+    return Experiment(**description, arms=arms, runs=runs)
+
+
+def interleave(
+    name: str,
+    workload: str,
+    arms: dict[str, Plan],
+    *,
+    repeats: int,
+    folder: str | os.PathLike,
+    options: dict | None = None,
+    arm_options: dict | None = None,
+    **description,
+) -> Experiment:
+    """Run every arm once, then every arm again, ``repeats`` times, and keep all of it.
+
+    Args:
+        name: the experiment's name; its records go to ``folder/name``, as ``arm-01.jsonl``.
+        workload: as for :func:`run`.
+        arms: plans by name; the first is the baseline.
+        repeats: runs of each arm.
+        folder: where experiments are kept.
+        options: arguments of the workload; ``arm_options`` replaces some for single arms.
+        description: the other attributes of :class:`Experiment`, such as ``title``.
+
+    Raises:
+        RecordError: there is an experiment of that name already.
+        PlanError: an arm's name cannot be part of a file's name.
+    """
+    for arm in arms:
+        if not re.fullmatch(r"[\w.+-]+", arm):
+            raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
+    home = Path(folder) / name
+    experiment = Experiment(
+        name, workload, arms, options=options or {}, arm_options=arm_options or {},
+        runs={arm: [] for arm in arms}, **description,
+    )  # fmt: skip
+    label = experiment.title or name
+    with progress.track(label, repeats * len(arms)) as step:
+        for repeat in range(1, repeats + 1):
+            for arm, plan in arms.items():
+                step(f"{arm}, run {repeat} of {repeats}")
+                if repeat > 1 and experiment.runs[arm][0].status == "refused":
+                    continue  # what this machine cannot do it cannot do the next time either
+                both = {**experiment.options, **experiment.arm_options.get(arm, {})}
+                done = run(workload, plan, home / f"{arm}-{repeat:02d}.jsonl", both)
+                experiment.runs[arm].append(done)
+                if repeat == 1:
+                    experiment.save(home)
+    return experiment

@@ -1,0 +1,52 @@
+"""One run: a workload under a plan, in a process of its own, leaving a record."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from mxopt import engine
+from mxopt.plan import Plan
+from mxopt.records import FORMAT, RecordWriter, Run, read_run
+
+
+def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | None = None) -> Run:
+    """Run a workload under a plan in a process of its own and return its record.
+
+    Args:
+        workload: ``module:function``; called as ``function(plan, write, **options)`` and returns
+            a dictionary of figures.
+        plan: its engine and threads become the environment of the process.
+        record: the file to be written; it must not exist.
+        options: JSON-able arguments of the workload.
+
+    The process downloads nothing: fetch data first (``mxopt.datasets.fetch``), or the run takes
+    the stand-in where there is one.
+
+    Returns:
+        The run, whatever became of it: look at ``run.status``.
+
+    Raises:
+        RecordError: the record exists, or cannot be written.
+        DeviceError: as for ``mxopt.engine.environment``.
+    """
+    job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
+    job["record"] = os.fspath(Path(record).absolute())
+    RecordWriter(record).close()
+    Path(record).unlink()
+    child = subprocess.run(
+        [sys.executable, "-m", "mxopt.measure"],
+        input=json.dumps(job),
+        env={**os.environ, "MXOPT_OFFLINE": "1", **engine.environment(plan)},
+        text=True,
+        capture_output=True,
+    )
+    if not Path(record).exists():
+        last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+        with RecordWriter(record) as writer:
+            writer.write("start", format=FORMAT, **{k: v for k, v in job.items() if k != "record"})
+            writer.write("end", status="failed", reason=last, figures={})
+    return read_run(record)
