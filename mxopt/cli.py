@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
     report.add_argument("results", type=Path)
+    report.add_argument("--readme", type=Path, help="also renew the table in this README")
     return parser
 
 
@@ -120,6 +121,10 @@ def _report(chosen) -> int:
     from mxopt import results
 
     print(results.write_page(chosen.results))
+    if chosen.readme:
+        text = results.update_readme(chosen.readme, chosen.results)
+        chosen.readme.write_text(text, encoding="utf-8")
+        print(chosen.readme)
     return 0
 
 

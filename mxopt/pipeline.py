@@ -17,6 +17,7 @@ order of the samples depends only on seed and epoch, so placements can be compar
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import mxnet as mx
@@ -133,7 +134,8 @@ def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = 
     """Return the loader that the plan's placement asks for.
 
     Args:
-        dataset: raw samples, each a tuple of arrays, as ``gluon.data.Dataset`` gives them.
+        dataset: raw samples, each a tuple of arrays or numbers, as ``gluon.data.Dataset`` gives
+            them.
         transform: turns one raw sample's arrays into the tuple that is batched; it must run on
             whichever context its arrays are on.
         contexts: where the batches are wanted.
@@ -178,26 +180,27 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
     counts = split_sizes(len(dataset), len(contexts))
     for number in range(len(dataset)):
         device, row = number % len(contexts), number // len(contexts)
-        sample = transform(*(a.as_in_context(contexts[device]) for a in dataset[number]))
+        sample = transform(*(_on(contexts[device], part) for part in dataset[number]))
         if resident[device] is None:
             resident[device] = tuple(
-                nd.empty((counts[device], *a.shape), ctx=contexts[device], dtype=a.dtype)
-                for a in sample
+                nd.empty((counts[device], *shape), ctx=contexts[device], dtype=dtype)
+                for shape, dtype in map(_shape_and_dtype, sample)
             )
-        for kept, array in zip(resident[device], sample):
-            if kept.shape[1:] != array.shape:
+        for kept, part in zip(resident[device], sample):
+            shape, _ = _shape_and_dtype(part)
+            if kept.shape[1:] != shape:
                 raise DataError(
-                    f"sample {number} has shape {array.shape} after its transform and others have "
+                    f"sample {number} has shape {shape} after its transform and others have "
                     f"{kept.shape[1:]}; samples that are kept must be of one shape"
                 )
-            kept[row] = array
+            kept[row] = part
     return [arrays for arrays in resident if arrays is not None]
 
 
 def memory_needed(dataset, transform) -> int:
     """Return the bytes that all samples take after the transform, judged by the first one."""
-    sample = transform(*dataset[0])
-    return len(dataset) * sum(a.size * np.dtype(a.dtype).itemsize for a in sample)
+    parts = map(_shape_and_dtype, transform(*dataset[0]))
+    return len(dataset) * sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
 
 
 def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
@@ -220,6 +223,16 @@ def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
                 f"which has {free / 2**20:,.0f} MiB free; take preprocess='lazy', smaller images, "
                 "or more devices"
             )
+
+
+def _on(context, part):
+    """Copy an array to a context; a plain number, as some data sets give labels, stays one."""
+    return part.as_in_context(context) if isinstance(part, nd.NDArray) else part
+
+
+def _shape_and_dtype(part) -> tuple[tuple, type]:
+    array = part if isinstance(part, nd.NDArray) else np.asarray(part)
+    return array.shape, array.dtype
 
 
 def _to_host(resident: list[tuple]) -> tuple:

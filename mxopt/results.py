@@ -12,6 +12,7 @@ from mxopt.records import Run
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def describe(folder: Path, **facts) -> None:
@@ -53,6 +54,30 @@ def write_page(folder: str | Path) -> Path:
     path = Path(folder) / PAGE
     path.write_text(page(folder), encoding="utf-8")
     return path
+
+
+def headline(folder: str | Path) -> report.Table:
+    """Return every pair of every experiment below a folder as one table, for a README."""
+    rows = []
+    for _, experiment in read_experiments(folder):
+        for pair, differs, before, after, ratio, verdict in report.comparison(experiment).rows:
+            rows.append([f"{experiment.title}: {pair}", differs, before, after, ratio, verdict])
+    columns = ["experiment", "what differs", "before", "after", "times better [95 %]", "verdict"]
+    return report.Table(columns, rows)
+
+
+def update_readme(readme: str | Path, folder: str | Path) -> str:
+    """Return a README's text with the table between its two marks computed anew.
+
+    Raises:
+        RecordError: the marks are not there, or as for :func:`read_experiments`.
+    """
+    text = Path(readme).read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise RecordError(f"{readme} has no place for the results table: {BEGIN} ... {END}")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{headline(folder)}\n\n{END}{after}"
 
 
 def _heading(folder: Path, runs: list[Run]) -> list[str]:

@@ -78,6 +78,16 @@ def test_the_seed_decides_the_order():
     assert (first(1) != first(2)).any()
 
 
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+def test_labels_may_be_plain_numbers(preprocess):
+    """``gluon.data.ArrayDataset`` gives them so."""
+    dataset = gluon.data.ArrayDataset(nd.arange(10).reshape((5, 2)), nd.arange(5))
+    plan = Plan(batch_size=2, preprocess=preprocess)
+    loader = pipeline.make_loader(dataset, lambda *sample: sample, plan, [mx.cpu()], False)
+    labels = together(list(loader))[1]
+    np.testing.assert_array_equal(labels, range(5))
+
+
 def test_memory_needed_counts_inputs_and_labels():
     # float32 (1, 4, 4) and int32 (1,), eleven times
     assert pipeline.memory_needed(DATASET, toy.flat_transform) == 11 * (16 * 4 + 4)

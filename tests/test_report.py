@@ -91,3 +91,24 @@ def test_plots_show_every_run(experiment):
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(RecordError, match="no run records"):
         results.page(tmp_path)
+
+
+README = Path(__file__).parent.parent / "README.md"
+RECORDS = README.parent / "docs" / "results"
+
+
+def test_the_readmes_table_is_computed_from_the_records_in_the_repository():
+    assert results.update_readme(README, RECORDS) == README.read_text(encoding="utf-8")
+
+
+def test_the_results_page_in_the_repository_is_computed_from_its_records():
+    assert results.page(RECORDS) == (RECORDS / results.PAGE).read_text(encoding="utf-8")
+
+
+def test_a_drifted_figure_in_a_readme_is_seen(tmp_path):
+    readme = tmp_path / "README.md"
+    text = README.read_text(encoding="utf-8")
+    begin = text.index(results.BEGIN)
+    digit = next(i for i in range(text.index("n = ", begin), len(text)) if text[i].isdigit())
+    readme.write_text(text[:digit] + "99" + text[digit + 1 :], encoding="utf-8")
+    assert results.update_readme(readme, RECORDS) == text
