@@ -79,9 +79,10 @@ def patches() -> tuple[Patch, ...]:
 
 
 def require_mxnet() -> None:
-    """Raise :class:`CompatError` with the command that installs MXNet unless it is installed."""
+    """Raise :class:`CompatError`, with the command that helps, unless one MXNet is installed."""
     if importlib.util.find_spec("mxnet") is None:
         raise CompatError(
             "MXNet is not installed here: run \"pip install 'mxopt[cpu]'\", "
             "or \"pip install 'mxopt[cu112]'\" for NVIDIA GPUs."
         )
+    cuda.check_single_build()

@@ -44,15 +44,21 @@ class CudaLibrary:
 
 
 def cuda_build() -> str | None:
-    """Return the name of the installed CUDA build of MXNet (``"mxnet-cu112"``), else ``None``.
+    """Return the name of the installed CUDA build of MXNet (``"mxnet-cu112"``), else ``None``."""
+    return next((name for name in mxnet_builds() if name != "mxnet"), None)
 
-    Read from the metadata that pip left beside the package; MXNet is not imported.
+
+def mxnet_builds() -> tuple[str, ...]:
+    """Return the distributions that pip installed as the package ``mxnet``, which is not imported.
+
+    More than one is a broken installation: they write the same files.
     """
     spec = importlib.machinery.PathFinder.find_spec("mxnet")
     if spec is None or spec.origin is None:
-        return None
-    beside = Path(spec.origin).parents[1].glob("mxnet_cu*.dist-info")
-    return next((entry.name.split("-")[0].replace("_", "-") for entry in beside), None)
+        return ()
+    beside = Path(spec.origin).parents[1].glob("mxnet*-*.dist-info")
+    names = (entry.name.split("-")[0].replace("_", "-") for entry in beside)
+    return tuple(sorted(name for name in names if name == "mxnet" or name.startswith("mxnet-cu")))
 
 
 def cuda_libraries() -> tuple[CudaLibrary, ...]:
@@ -80,8 +86,10 @@ def load_cuda_libraries() -> None:
     Raises
     ------
     CompatError
-        Some are missing, or one cannot be loaded; the message has the command that mends it.
+        Some are missing, or one cannot be loaded, or the CPU build was installed over the CUDA
+        build; the message has the command that mends it.
     """
+    check_single_build()
     libraries = cuda_libraries()
     missing = [library for library in libraries if library.path is None]
     if missing:
@@ -96,6 +104,16 @@ def load_cuda_libraries() -> None:
             raise CompatError(
                 f"{library.soname} at {library.path} cannot be loaded ({error}): {library.remedy}."
             ) from error
+
+
+def check_single_build() -> None:
+    """Raise :class:`CompatError` where two builds of MXNet were installed over each other."""
+    builds = mxnet_builds()
+    if len(builds) > 1:
+        raise CompatError(
+            f"{' and '.join(builds)} are both installed, over each other's files: run "
+            f"'pip uninstall --yes {' '.join(builds)}', then install the one that you want."
+        )
 
 
 def _in_wheels(soname: str) -> str | None:

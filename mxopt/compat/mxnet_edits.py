@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -46,6 +47,31 @@ def _convert_result(
     setattr(module, function, call)
 
 
+def _as_numpy_array(self, dtype=None, copy=None):
+    """Copy an MXNet array into a NumPy array: NumPy's ``__array__`` protocol."""
+    if copy is False:
+        raise ValueError("NumPy cannot see an array of MXNet without copying it.")
+    array = self.asnumpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _offer_as_array(module: types.ModuleType) -> None:
+    module.NDArray.__array__ = _as_numpy_array
+
+
+def _wrapping_array(source, dtype=None):
+    """Make a NumPy array in which integers beyond ``dtype`` wrap around, as before NumPy 2."""
+    try:
+        return numpy.array(source, dtype=dtype)
+    except OverflowError:
+        return numpy.array(source).astype(dtype)
+
+
+def _wrap_integers(name: str, call: str, module: types.ModuleType) -> None:
+    module._wrapping_array = _wrapping_array
+    _edit("array", f"{name}.array({call}, dtype=dtype)", f"_wrapping_array({call}, dtype)", module)
+
+
 def _list_to_tuple(result: object) -> object:
     return tuple(result) if isinstance(result, list) else result
 
@@ -62,6 +88,29 @@ def _name_eig_results(module: types.ModuleType) -> None:
 def _tuples_of_at_least(module: types.ModuleType) -> None:
     for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
         _convert_result(name, _list_to_tuple, module)
+
+
+def _numpy_refuses_deep_nesting() -> bool:
+    nested = [0]
+    for _ in range(80):
+        nested = [nested]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            numpy.array(nested)
+    except ValueError:
+        return True
+    return False
+
+
+def _numpy_refuses_integers_out_of_range() -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            numpy.array([-1], dtype=numpy.uint8)
+        except OverflowError:
+            return True
+    return False
 
 
 def _numpy_returns_named_tuples() -> bool:
@@ -84,6 +133,28 @@ def _patch(
 
 
 PATCHES = (
+    _patch(
+        "mxnet.ndarray.NDArray.__array__",
+        "without it NumPy walks into an array for ever deeper sequences, which became an error",
+        "NumPy 1.24",
+        _numpy_refuses_deep_nesting,
+        "mxnet.ndarray.ndarray",
+        _offer_as_array,
+    ),
+    *(
+        _patch(
+            f"{module}.array",
+            "it converts lists with NumPy, for which integers beyond the type became an error",
+            "NumPy 2.0",
+            _numpy_refuses_integers_out_of_range,
+            module,
+            partial(_wrap_integers, name, call),
+        )
+        for module, name, call in (
+            ("mxnet.ndarray.ndarray", "np", "source_array"),
+            ("mxnet.numpy.multiarray", "_np", "object"),
+        )
+    ),
     _patch(
         "mxnet.numpy: named tuples",
         "mx.np.linalg.qr and whatever else falls back to NumPy fails where NumPy's result is one",

@@ -2,7 +2,7 @@
 
 Each is given back only where it is missing, with the value or behaviour it had in NumPy 1.23, the
 last release under which MXNet 1.9.1 imports unaided. The removals are in the release notes of NumPy
-1.24 (the aliases of Python's own types), 2.0 and 2.4 (the main name space, and one parameter).
+1.24 (the aliases of Python's own types), 2.0, 2.4 and 2.5 (the main name space, one parameter).
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ _NAMES: dict[str, tuple[str, Callable[[], object], str]] = {
     "msort": ("2.0", lambda: _dispatched(_msort), _MXNET_IMPORT),
     "in1d": ("2.4", lambda: _dispatched(_in1d), _MXNET_IMPORT),
     "trapz": ("2.4", partial(_renamed, "trapz", "trapezoid"), _MXNET_IMPORT),
+    "row_stack": ("2.5", partial(_renamed, "row_stack", "vstack"), "former name of vstack"),
     "compat": (
         "2.0",
         lambda: types.SimpleNamespace(basestring=str, unicode=str, long=int),
