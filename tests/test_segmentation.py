@@ -2,9 +2,10 @@ import mxnet as mx
 import numpy as np
 import pytest
 from mxnet import nd
+from PIL import Image
 
 from mxopt import recipes
-from mxopt.errors import PlanError
+from mxopt.errors import DataError, PlanError
 from mxopt.plan import Plan
 from mxopt.recipes.segmentation import PixelLoss, TinySegmenter, Transform, segmentation
 from mxopt.training import fit
@@ -16,6 +17,25 @@ def photograph(height=30, width=50):
     mask[:, width // 2 :] = 1
     image = np.random.RandomState(0).randint(0, 256, (height, width, 3))
     return nd.array(image, dtype="uint8"), nd.array(mask, dtype="uint8")
+
+
+@pytest.fixture
+def shapes(tmp_path):
+    """A folder of 14 images of a red and a green square, and their masks of classes 1 and 2."""
+    random = np.random.RandomState(0)
+    for kind in ("images", "masks"):
+        (tmp_path / kind).mkdir()
+    for number in range(14):
+        mask = np.zeros((40, 48), "uint8")
+        for value in (1, 2):
+            top, left = random.randint(0, 24, 2)
+            mask[top : top + 16, left : left + 16] = value
+        image = random.randint(0, 80, (40, 48, 3)).astype("uint8")
+        image[mask == 1, 0] += 150
+        image[mask == 2, 1] += 150
+        Image.fromarray(image).save(tmp_path / "images" / f"scene-{number}.png")
+        Image.fromarray(mask).save(tmp_path / "masks" / f"scene-{number}.png")
+    return tmp_path
 
 
 def test_the_transform_crops_the_centre_of_image_and_mask_alike():
@@ -48,14 +68,14 @@ def test_pixel_loss_is_the_mean_over_an_image():
 
 @pytest.mark.parametrize("size", [16, 24, 40])
 def test_the_tiny_network_answers_at_the_resolution_it_was_asked(size):
-    net = TinySegmenter(4)
+    net = TinySegmenter(2, 4)
     net.initialize()
     assert net(nd.zeros((2, 3, size, size))).shape == (2, 2, size, size)
 
 
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_tiny_networks_graph_equals_its_imperative_self(norm):
-    net = TinySegmenter(4, norm)
+    net = TinySegmenter(2, 4, norm)
     net.initialize(mx.init.Xavier())
     image = nd.random.normal(shape=(2, 3, 16, 16))
     net.collect_params()
@@ -84,9 +104,27 @@ def test_people_are_learnt(tmp_path):
     assert 0 < figures["test_PixAcc"] <= 1
 
 
+def test_the_classes_of_a_folder_of_ones_own_are_learnt(shapes):
+    figures = fit(
+        segmentation(size=32, root=str(shapes), classes=3),
+        Plan(epochs=6, learning_rate=0.1, momentum=0.9, preprocess="cached"),
+        lambda event, **fields: None,
+    )
+    assert figures["samples"] == 6 * 10
+    assert figures["test_mIoU"] > 0.5
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_class_out_of_range_stops_the_run_and_names_the_file(shapes, workers):
+    recipe = segmentation(size=32, root=str(shapes), classes=2)
+    with pytest.raises(DataError, match=r"scene-\d+\.png has class 2"):
+        fit(recipe, Plan(workers=workers), lambda event, **fields: None)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        ({"classes": 3}, "needs a folder"),
         ({"network": "huge"}, "network='huge' is not a choice; take one of tiny"),
         ({"size": 30}, "size=30 must be a multiple of 8"),
     ],

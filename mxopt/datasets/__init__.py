@@ -11,11 +11,14 @@ The order is ``MXOPT_DATA``, the cache, the upstream address, the embedded stand
 :mod:`mxopt.datasets.sources`). Nothing is ever half there: a download is checked by SHA-256 and
 then put in place in one step; a folder of yours with files missing is reported, not replaced.
 
-``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set. It needs MXNet, which
-is loaded only when you ask for it, so that everything else here works without.
+``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set, ``MaskFolder`` one of
+your own images and masks. They need MXNet, which is loaded only when you ask for them, so that
+everything else here works without.
 """
 
 from __future__ import annotations
+
+import importlib
 
 from mxopt.datasets.annotations import check_annotations, read_annotation
 from mxopt.datasets.fetching import Fetched, fetch
@@ -26,6 +29,7 @@ __all__ = [
     "SOURCES",
     "Fetched",
     "Location",
+    "MaskFolder",
     "PennFudan",
     "check_annotations",
     "fetch",
@@ -37,9 +41,8 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    """Import ``PennFudan`` at first use: the engine's settings must be made before MXNet loads."""
-    if name == "PennFudan":
-        from mxopt.datasets.penn_fudan import PennFudan
-
-        return PennFudan
+    """Import data sets at first use: the engine's settings must be made before MXNet loads."""
+    modules = {"PennFudan": "penn_fudan", "MaskFolder": "mask_folder"}
+    if name in modules:
+        return getattr(importlib.import_module(f"mxopt.datasets.{modules[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

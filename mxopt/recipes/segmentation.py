@@ -1,6 +1,7 @@
-"""Finding people in street scenes: the task of the chapter's tour and of its second recipe.
+"""Semantic segmentation: the task of the chapter's tour and of its second recipe.
 
-Penn-Fudan images and masks, resized and centre-cropped to a square as in the chapter, two classes.
+People in Penn-Fudan's street scenes, resized and centre-cropped to a square as in the chapter, or
+the classes of a folder of your own images and masks.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from mxnet.gluon import nn
 from mxopt.errors import PlanError
 from mxopt.training import Data, Recipe
 
-CLASSES = ("background", "person")
+PENN_FUDAN_CLASSES = 2  # background, person
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _NEAREST, _BILINEAR = 0, 1
 
@@ -49,15 +50,16 @@ class TinySegmenter(gluon.HybridBlock):
     """A small encoder and decoder for the tour: from scratch, seconds an epoch on a CPU.
 
     Takes (samples, 3, height, width), height and width multiples of 4, and returns class scores
-    (samples, 2, height, width).
+    (samples, classes, height, width).
 
     Args:
+        classes: how many there are.
         channels: width of the first layer.
         norm: whether to normalise by batch; without it, several contexts give exactly the
             gradients of one, because MXNet's batch statistics are taken per context.
     """
 
-    def __init__(self, channels: int = 16, norm: bool = True, **kwargs):
+    def __init__(self, classes: int = 2, channels: int = 16, norm: bool = True, **kwargs):
         super().__init__(**kwargs)
         with self.name_scope():
             self.body = nn.HybridSequential()
@@ -66,27 +68,27 @@ class TinySegmenter(gluon.HybridBlock):
                 if norm:
                     self.body.add(nn.BatchNorm())
                 self.body.add(nn.Activation("relu"))
-            self.body.add(nn.Conv2D(len(CLASSES), 1))
+            self.body.add(nn.Conv2D(classes, 1))
 
     def hybrid_forward(self, F, x):
         """Return scores at the resolution of the input."""
         return F.contrib.BilinearResize2D(self.body(x), scale_height=4, scale_width=4)
 
 
-def _tiny(contexts, channels: int = 16, norm: bool = True):
-    net = TinySegmenter(channels, norm)
+def _tiny(contexts, classes: int, channels: int = 16, norm: bool = True):
+    net = TinySegmenter(classes, channels, norm)
     net.initialize(mx.init.Xavier(), ctx=contexts)
     return net
 
 
-def _deeplab_resnet101(contexts):
-    """The chapter's network: COCO weights, a new head for two classes, no auxiliary output."""
+def _deeplab_resnet101(contexts, classes: int):
+    """The chapter's network: COCO weights, a new head, no auxiliary output."""
     from gluoncv import model_zoo
     from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
 
     net = model_zoo.get_model("deeplab_resnet101_coco", pretrained=True, ctx=contexts)
     with net.name_scope():
-        net.head = _DeepLabHead(len(CLASSES))
+        net.head = _DeepLabHead(classes)
     net.head.initialize(mx.init.Xavier(), ctx=contexts)
     net.aux = False
     net.auxlayer.collect_params().setattr("grad_req", "null")
@@ -108,17 +110,22 @@ class PixelLoss(gluon.HybridBlock):
         return self._loss(output, mask)
 
 
-def _data(size: int, limit: int | None, root) -> Data:
-    from mxopt.datasets import PennFudan
+def _data(size: int, classes: int | None, limit: int | None, root) -> Data:
+    from mxopt.datasets import MaskFolder, PennFudan
 
-    splits = {name: PennFudan(name, root=root) for name in ("train", "validation", "test")}
-    location = splits["train"].location
+    def split(name):
+        return MaskFolder(root, name, classes) if classes else PennFudan(name, root)
+
+    splits = {name: split(name) for name in ("train", "validation", "test")}
+    kind, origin = "real", "given folder"
+    if not classes:
+        kind, origin = splits["train"].location.kind, splits["train"].location.origin
     if limit:
-        splits = {name: split.take(min(limit, len(split))) for name, split in splits.items()}
-    return Data(**splits, transform=Transform(size), kind=location.kind, origin=location.origin)
+        splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
+    return Data(**splits, transform=Transform(size), kind=kind, origin=origin)
 
 
-def _metric():
+def _metric(classes: int):
     """Return GluonCV's metric with its two figures named: pixel accuracy, mean IoU of classes."""
     from gluoncv.utils.metrics.segmentation import SegmentationMetric
 
@@ -126,11 +133,16 @@ def _metric():
         def get(self):
             return ["PixAcc", "mIoU"], list(super().get())
 
-    return Named(len(CLASSES))
+    return Named(classes)
 
 
 def segmentation(
-    network: str = "tiny", size: int = 96, limit: int | None = None, root=None, **network_options
+    network: str = "tiny",
+    size: int = 96,
+    limit: int | None = None,
+    root: str | None = None,
+    classes: int | None = None,
+    **network_options,
 ) -> Recipe:
     """Return the segmentation recipe.
 
@@ -138,25 +150,33 @@ def segmentation(
         network: a name of ``NETWORKS``.
         size: side of the square that images are cropped to, in pixels; a multiple of 8.
         limit: at most so many samples of each split; ``None`` for all.
-        root: a Penn-Fudan folder; ``None`` looks where ``mxopt.datasets.locate`` looks.
+        root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.datasets.locate`` does.
+        classes: given, ``root`` is a folder of your own (``mxopt.datasets.MaskFolder``) with so
+            many classes; not given, it is in Penn-Fudan's layout.
         network_options: passed on to the network.
 
     Raises:
-        PlanError: there is no such network, or it cannot take that size.
+        PlanError: there is no such network, or it cannot take that size; or classes without root.
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
     if size < 8 or size % 8:
         raise PlanError(f"size={size} must be a multiple of 8, at least 8")
+    if classes is not None and (classes < 2 or root is None):
+        raise PlanError(
+            f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
+        )
+    outputs = classes or PENN_FUDAN_CLASSES
+    pixel_loss = PixelLoss()
 
-    def output_only(output, mask):
+    def loss(output, mask):
+        # GluonCV's networks give a tuple, the scores first.
         return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
 
-    pixel_loss = PixelLoss()
     return Recipe(
         name=f"segmentation, {network}, {size} px",
-        data=lambda: _data(size, limit, root),
-        network=lambda contexts: NETWORKS[network](contexts, **network_options),
-        loss=output_only,
-        metric=_metric,
+        data=lambda: _data(size, classes, limit, root),
+        network=lambda contexts: NETWORKS[network](contexts, outputs, **network_options),
+        loss=loss,
+        metric=lambda: _metric(outputs),
     )

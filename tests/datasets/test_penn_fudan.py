@@ -9,7 +9,7 @@ from PIL import Image
 
 from mxopt.datasets import PennFudan, locate
 from mxopt.datasets.images import read_grey
-from mxopt.datasets.penn_fudan import split_names
+from mxopt.datasets.mask_folder import split_names
 from mxopt.errors import DataError
 
 STREETS = Path(__file__).parents[2] / "data" / "streets"
