@@ -37,6 +37,12 @@ def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
     assert not done.ok
 
 
+def test_the_process_imports_what_this_one_can(tmp_path, monkeypatch):
+    (tmp_path / "of_mine.py").write_text("def work(plan, write):\n    return {'seconds': 1.0}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run("of_mine:work", Plan(), tmp_path / "a.jsonl").ok
+
+
 def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch):
     monkeypatch.setattr(process.sys, "executable", "/bin/false")
     done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")

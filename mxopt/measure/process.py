@@ -40,7 +40,7 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
         input=json.dumps(job),
-        env={**os.environ, "MXOPT_OFFLINE": "1", **engine.environment(plan)},
+        env={**os.environ, **_surroundings(), **engine.environment(plan)},
         text=True,
         capture_output=True,
     )
@@ -50,3 +50,8 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
             writer.write("start", format=FORMAT, **{k: v for k, v in job.items() if k != "record"})
             writer.write("end", status="failed", reason=last, figures={})
     return read_run(record)
+
+
+def _surroundings() -> dict[str, str]:
+    """Let the child import what this process can, and download nothing."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MXOPT_OFFLINE": "1"}
