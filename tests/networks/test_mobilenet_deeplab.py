@@ -1,0 +1,164 @@
+import mxnet as mx
+import numpy as np
+import pytest
+import tflite_reference
+from mxnet import autograd, nd
+from tflite_writer import one_convolution
+
+from mxopt.errors import DataError, PlanError
+from mxopt.networks.deeplab_weights import VOC_BACKGROUND, VOC_PERSON, copy_weights, load, new_head
+from mxopt.networks.mobilenet_deeplab import MobileNetDeepLab
+from mxopt.networks.tflite import read
+
+MEAN, DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+
+
+def normalised(image):
+    """From (height, width, 3), -1 to 1, to what the recipe's transform gives: a batch of one."""
+    image = ((image + 1) / 2 - MEAN) / DEVIATION
+    return nd.array(image.transpose(2, 0, 1)[None])
+
+
+def picture(height, width, seed=0):
+    """A smooth random image, -1 to 1: noise would drown in the average of all positions."""
+    coarse = np.random.RandomState(seed).uniform(-1, 1, (1, height // 12, width // 12, 3))
+    return tflite_reference.stretch(coarse, (height, width))[0]
+
+
+def random_network(classes=3, seed=0, **options):
+    mx.random.seed(seed)
+    net = MobileNetDeepLab(classes, **options)
+    net.initialize(mx.init.Xavier())
+    return net
+
+
+@pytest.mark.parametrize("padding", ["grid", "same"])
+@pytest.mark.parametrize("size", [(96, 96), (32, 80), (97, 65)])
+def test_scores_have_the_size_of_the_image(padding, size):
+    net = random_network(padding=padding)
+    assert net(nd.zeros((2, 3, *size))).shape == (2, 3, *size)
+
+
+@pytest.mark.parametrize("padding", ["grid", "same"])
+def test_a_static_graph_gives_the_scores_and_gradients_of_the_eager_network(padding):
+    net = random_network(padding=padding)
+    image = nd.array(np.random.RandomState(0).normal(size=(2, 3, 64, 64)))
+    target = nd.array(np.random.RandomState(1).normal(size=(2, 3, 64, 64)))
+
+    def pass_through():
+        with autograd.record():
+            output = net(image)
+            loss = (output * target).sum()
+        loss.backward()
+        gradients = [p.grad().asnumpy() for p in net.collect_params().values()]
+        return [output.asnumpy(), *gradients]
+
+    eager = pass_through()
+    net.hybridize(static_alloc=True, static_shape=True)
+    pass_through()
+    # Twice, because memory is static only from the second call on (apache/mxnet #20293).
+    for mine, theirs in zip(eager, pass_through()):
+        np.testing.assert_allclose(theirs, mine, rtol=1e-5, atol=1e-5 * abs(mine).max())
+    assert all(abs(gradient).max() > 0 for gradient in eager)
+
+
+def test_raw_and_normalised_images_give_the_same_scores():
+    image = nd.random.uniform(shape=(1, 3, 64, 64))
+    mean, deviation = (nd.array(a).reshape((1, 3, 1, 1)) for a in (MEAN, DEVIATION))
+    raw = random_network(mean=(0, 0, 0), deviation=(1, 1, 1))(image).asnumpy()
+    given = random_network()((image - mean) / deviation).asnumpy()
+    np.testing.assert_allclose(raw, given, atol=1e-5 * abs(raw).max())
+
+
+@pytest.mark.parametrize("wrong", [{"padding": "valid"}, {"activation": "swish"}])
+def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(wrong):
+    with pytest.raises(PlanError, match=r"not a choice; take one of (grid, same|relu6)"):
+        MobileNetDeepLab(**wrong)
+
+
+def test_a_new_head_is_trained_on_the_contexts_of_the_old_one():
+    net = random_network()
+    net.collect_params().reset_ctx([mx.cpu(0), mx.cpu(1)])
+    net.hybridize()
+    net(nd.zeros((1, 3, 32, 32)))
+    new_head(net, 7)
+    assert net(nd.zeros((1, 3, 32, 32), ctx=mx.cpu(1))).shape == (1, 7, 32, 32)
+    assert net.scores.weight in net.collect_params().values()
+
+
+def test_weights_of_another_network_are_refused_by_name(tmp_path):
+    path = tmp_path / "other.tflite"
+    path.write_bytes(one_convolution(np.zeros((2, 3, 3, 3)), [0, 0]))
+    with pytest.raises(DataError, match=r"other.tflite .* 55 convolutions and the file has 1\."):
+        load(mx.cpu(), weights=path)
+
+
+def test_a_convolution_that_does_not_fit_is_named(weights):
+    operators = read(weights)
+    wrong = MobileNetDeepLab()
+    wrong.initialize()
+    wrong.blocks[14].depthwise._kwargs["dilate"] = (1, 1)
+    with pytest.raises(DataError, match=r"convolution 43 has .* \(1, 1\)\) .* \(2, 2\)\)"):
+        copy_weights(wrong, operators)
+
+
+def test_damaged_weights_are_refused_by_their_hash(weights, tmp_path, monkeypatch):
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / weights.name).write_bytes(content)
+    monkeypatch.setenv("MXOPT_WEIGHTS", str(tmp_path))
+    with pytest.raises(DataError, match="SHA-256"):
+        load(mx.cpu())
+
+
+@pytest.mark.parametrize("size", [(513, 513), (480, 480), (240, 240), (160, 160), (96, 145)])
+def test_the_network_computes_what_the_file_describes(weights, size):
+    image = picture(*size)
+    expected = tflite_reference.scores(read(weights), image)
+    net = load(mx.cpu(), classes=21, padding="same")
+    scores = net(normalised(image)).asnumpy()[0].transpose(1, 2, 0)
+    np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+
+def test_on_the_grid_it_computes_what_the_file_describes_one_pixel_further(weights):
+    image = picture(96, 160)
+    larger = np.pad(image, [(0, 1), (0, 1), (0, 0)], "edge")
+    expected = tflite_reference.scores(read(weights), larger)
+    scores = load(mx.cpu(), classes=21)(normalised(image)).asnumpy()[0].transpose(1, 2, 0)
+    np.testing.assert_allclose(scores, expected[:-1, :-1], atol=1e-3)
+
+
+def test_a_person_head_keeps_two_rows_on_every_context(weights):
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    image = normalised(picture(64, 64))
+    scores = load(contexts, classes=21)(image).asnumpy()
+    net = load(contexts)
+    for context in contexts:
+        two = net(image.as_in_context(context)).asnumpy()
+        np.testing.assert_allclose(two, scores[:, [VOC_BACKGROUND, VOC_PERSON]], atol=1e-5)
+    assert net.scores.weight.grad_req == "write"
+    assert load(contexts, classes=5)(image).shape == (1, 5, 64, 64)
+
+
+def test_people_are_found_before_any_fine_tuning(weights):
+    from mxopt.datasets import PennFudan
+    from mxopt.recipes.segmentation import Transform
+
+    test = PennFudan("test")
+    if test.location.kind != "real":
+        pytest.skip("the real Penn-Fudan is not on this machine")
+    # Of the test split those on which a mistake shows most: on number 10 people are lost when red
+    # and blue change places, on 1, 5 and 10 when the scale is wrong, on all with TensorFlow's
+    # padding at 480 pixels.
+    samples = [Transform(480)(*test[index]) for index in (1, 5, 10, 18)]
+    images = nd.stack(*[image for image, _ in samples])
+    people = np.stack([mask.asnumpy() for _, mask in samples]) == 1
+
+    def person_iou(images, **options):
+        found = load(mx.cpu(), **options)(images).asnumpy().argmax(axis=1) == 1
+        return (people & found).sum(axis=(1, 2)) / (people | found).sum(axis=(1, 2))
+
+    assert min(person_iou(images)) > 0.79
+    assert max(person_iou(images, padding="same")) < 0.79
+    assert min(person_iou(images.flip(axis=1))) < 0.79
+    assert max(person_iou(images, mean=(0, 0, 0), deviation=(1, 1, 1))) < 0.79
