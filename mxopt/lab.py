@@ -41,7 +41,7 @@ SETTINGS = {
             "batch_sizes": (1, 2, 4, 8, 16),
             "chart_repeats": 2,
             "training": {"network": "tiny", "size": 160},
-            "plan": {"batch_size": 4, "epochs": 8, "learning_rate": 0.1, "momentum": 0.9},
+            "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1, "momentum": 0.9},
         },
         "gpu": {
             "repeats": 6,

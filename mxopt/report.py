@@ -46,9 +46,11 @@ class Table:
 
 
 def number(value: float, unit: str = "") -> str:
-    """Return a figure with three significant digits and its unit."""
+    """Return a figure with three significant digits and its unit; short times in µs."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "infinite"
+    if unit == "s" and abs(value) < 1e-3:
+        value, unit = value * 1e6, "µs"
     digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{digits} {unit}".strip()
 

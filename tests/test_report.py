@@ -70,7 +70,7 @@ def test_markdown_and_html_escape_what_they_hold():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.012345, "0.0123 s"), (1234567, "1,234,567 s"), (math.nan, "not a number"),
+    [(0.012345, "0.0123 s"), (6.789e-6, "6.79 µs"), (1234567, "1,234,567 s"), (math.nan, "not a number"),
      (math.inf, "infinite")],
 )  # fmt: skip
 def test_numbers_read_like_numbers(value, text):
