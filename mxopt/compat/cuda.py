@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.machinery
-import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,9 +116,8 @@ def check_single_build() -> None:
 
 
 def _in_wheels(soname: str) -> str | None:
-    spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations if spec else ()
-    found = (path for folder in folders for path in Path(folder).glob(f"*/lib/{soname}"))
+    # Not by importing: some wheels make "nvidia" a package and some a mere folder, on any path.
+    found = (path for folder in sys.path for path in Path(folder).glob(f"nvidia/*/lib/{soname}"))
     return next((str(path) for path in found), None)
 
 

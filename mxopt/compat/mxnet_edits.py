@@ -22,7 +22,8 @@ from mxopt.errors import CompatError
 
 def _edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
     """Replace ``old`` by ``new`` in ``function`` of ``module`` and define the function anew."""
-    lines, start = inspect.getsourcelines(getattr(module, function))
+    original = getattr(module, function)
+    lines, start = inspect.getsourcelines(original)
     source = "".join(lines)
     if old not in source:
         raise CompatError(
@@ -32,6 +33,10 @@ def _edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
     # Empty lines in front keep the line numbers of tracebacks true.
     code = compile("\n" * (start - 1) + source.replace(old, new), module.__file__, "exec")
     exec(code, module.__dict__)
+    edited = getattr(module, function)
+    for name, value in list(vars(module).items()):
+        if value is original:  # another name for it, as Variable is for var
+            setattr(module, name, edited)
 
 
 def _convert_result(
@@ -70,6 +75,32 @@ def _wrapping_array(source, dtype=None):
 def _wrap_integers(name: str, call: str, module: types.ModuleType) -> None:
     module._wrapping_array = _wrapping_array
     _edit("array", f"{name}.array({call}, dtype=dtype)", f"_wrapping_array({call}, dtype)", module)
+
+
+def _parameter_text(value: object) -> str:
+    """Return what ``str`` did before NumPy 2: numbers in a tuple or list without their type.
+
+    MXNet hands parameters to its operators as text; they read ``(4, 3)``, not ``(4, np.int64(3))``.
+    """
+    if not isinstance(value, (tuple, list)):
+        return str(value)
+    parts = [
+        _parameter_text(part) if isinstance(part, (tuple, list, numpy.number)) else repr(part)
+        for part in value
+    ]
+    if isinstance(value, list):
+        return f"[{', '.join(parts)}]"
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _write_plain_parameters(function: str, variable: str, module: types.ModuleType) -> None:
+    module._parameter_text = _parameter_text
+    _edit(function, f"str({variable})", f"_parameter_text({variable})", module)
+
+
+def _remake_iterators(module: types.ModuleType) -> None:
+    _write_plain_parameters("_make_io_iterator", "val", module)
+    module._init_io_module()
 
 
 def _list_to_tuple(result: object) -> object:
@@ -113,6 +144,10 @@ def _numpy_refuses_integers_out_of_range() -> bool:
     return False
 
 
+def _numpy_writes_types() -> bool:
+    return repr(numpy.int64(3)) != "3"
+
+
 def _numpy_returns_named_tuples() -> bool:
     return hasattr(_eig_type("eig"), "_make")
 
@@ -153,6 +188,34 @@ PATCHES = (
         for module, name, call in (
             ("mxnet.ndarray.ndarray", "np", "source_array"),
             ("mxnet.numpy.multiarray", "_np", "object"),
+        )
+    ),
+    *(
+        _patch(
+            name,
+            "it writes parameters as text, in which numbers of NumPy now come with their type",
+            "NumPy 2.0",
+            _numpy_writes_types,
+            module,
+            mend,
+        )
+        for name, module, mend in (
+            (
+                "mxnet.ndarray: operator parameters",
+                "mxnet._ctypes.ndarray",
+                partial(_write_plain_parameters, "_imperative_invoke", "s"),
+            ),
+            (
+                "mxnet.symbol: operator parameters",
+                "mxnet._ctypes.symbol",
+                partial(_write_plain_parameters, "_symbol_creator", "v"),
+            ),
+            (
+                "mxnet.symbol.var: shape",
+                "mxnet.symbol.symbol",
+                partial(_write_plain_parameters, "var", "shape"),
+            ),
+            ("mxnet.io: iterator parameters", "mxnet.io.io", _remake_iterators),
         )
     ),
     _patch(

@@ -106,3 +106,29 @@ def test_integers_beyond_the_type_wrap():
     row = mx.nd.zeros((2,), dtype="uint8")
     row[:] = [300, -1]
     assert row.asnumpy().tolist() == [44, 255]
+
+
+def test_numbers_of_numpy_may_be_parameters():
+    two, three = numpy.int64(2), numpy.int32(3)
+    assert mx.nd.random.uniform(shape=(two, three)).shape == (2, 3)
+    assert mx.nd.tile(mx.nd.ones((2,)), reps=[two]).shape == (4,)
+    assert mx.nd.slice_axis(mx.nd.arange(4), axis=0, begin=two, end=None).shape == (2,)
+    pooled = mx.sym.Pooling(mx.sym.var("x", shape=(1, 1, two, 4)), kernel=(two, two), stride=(2, 2))
+    assert pooled.infer_shape()[1] == [(1, 1, 1, 2)]
+    assert mx.sym.Variable is mx.sym.var
+
+
+def test_iterators_take_numbers_of_numpy(tmp_path):
+    path = tmp_path / "rows.csv"
+    numpy.savetxt(path, numpy.arange(12).reshape(4, 3), delimiter=",")
+    iterator = mx.io.CSVIter(
+        data_csv=str(path), data_shape=(numpy.int64(3),), batch_size=numpy.int64(2)
+    )
+    assert next(iterator).data[0].shape == (2, 3)
+
+
+def test_orthogonal_weights():
+    weight = mx.nd.zeros((3, 4))
+    mx.init.Orthogonal(scale=1)._init_weight("weight", weight)
+    product = mx.nd.dot(weight, weight.T).asnumpy()
+    numpy.testing.assert_allclose(product, numpy.eye(3), atol=1e-5)
