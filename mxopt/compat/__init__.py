@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from mxopt.compat import cuda, hooks, mxnet_edits, numpy_names
+from mxopt.compat import cuda, hooks, library_patches, numpy_names
 from mxopt.compat.cuda import CudaLibrary, cuda_build, cuda_libraries
 from mxopt.compat.patch import Patch
 from mxopt.errors import CompatError
@@ -67,7 +67,7 @@ def activate() -> None:
             "An earlier 'import mxnet' failed half way and its remains cannot be mended: "
             "start Python (or the notebook's kernel) again and import mxopt before mxnet."
         )
-    for patch in _HOOK_PATCHES + numpy_names.PATCHES + mxnet_edits.PATCHES:
+    for patch in _HOOK_PATCHES + numpy_names.PATCHES + library_patches.PATCHES:
         if patch not in _active and patch.applies():
             patch.apply()
             _active.append(patch)

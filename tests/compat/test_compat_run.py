@@ -107,6 +107,13 @@ def test_anchors_of_gluoncv_use_a_restored_type():
     assert generator(mx.nd.zeros((1, 3, 4, 4))).shape == (1, 32, 4)
 
 
+def test_targets_of_centernet():
+    boxes = numpy.array([[1, 2, 8, 9, 0], [3, 3, 12, 14, 1]], dtype="float32")
+    transform = gluoncv.data.transforms.presets.center_net.CenterNetDefaultTrainTransform(64, 64, 2)
+    image, heatmap, *_ = transform(mx.nd.zeros((16, 16, 3), dtype="uint8"), boxes)
+    assert (image.shape, heatmap.shape) == ((3, 64, 64), (2, 16, 16))
+
+
 def test_bucket_sampler_of_gluonnlp_visits_each_sample_once():
     lengths = [3, 9, 4, 4, 12, 7, 8, 3, 5, 10]
     sampler = gluonnlp.data.FixedBucketSampler(lengths, batch_size=2, num_buckets=3, shuffle=True)

@@ -1,55 +1,16 @@
-"""What is mended inside MXNet once it is imported: lines that newer NumPy releases broke.
-
-An edit replaces text in one function of MXNet and defines the function anew, so that nothing of
-MXNet is copied here; it fails loudly if the text is not there exactly once.
-"""
+"""What is mended inside MXNet and GluonCV once loaded: what newer NumPy releases broke there."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import types
-import warnings
 from collections.abc import Callable
 from functools import partial
 
 import numpy
 
-from mxopt.compat import hooks
+from mxopt.compat import hooks, numpy_changes
+from mxopt.compat.editing import convert_result, edit
 from mxopt.compat.patch import Patch
-from mxopt.errors import CompatError
-
-
-def _edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
-    """Replace ``old`` by ``new`` in ``function`` of ``module`` and define the function anew."""
-    original = getattr(module, function)
-    lines, start = inspect.getsourcelines(original)
-    source = "".join(lines)
-    if old not in source:
-        raise CompatError(
-            f"{module.__name__}.{function} is not that of MXNet 1.9.1 (no {old!r} in it): "
-            "install mxnet==1.9.1, or mxnet-cu112==1.9.1."
-        )
-    # Empty lines in front keep the line numbers of tracebacks true.
-    code = compile("\n" * (start - 1) + source.replace(old, new), module.__file__, "exec")
-    exec(code, module.__dict__)
-    edited = getattr(module, function)
-    for name, value in list(vars(module).items()):
-        if value is original:  # another name for it, as Variable is for var
-            setattr(module, name, edited)
-
-
-def _convert_result(
-    function: str, convert: Callable[[object], object], module: types.ModuleType
-) -> None:
-    """Have ``convert`` applied to all that ``function`` of ``module`` returns."""
-    original = getattr(module, function)
-
-    @functools.wraps(original)
-    def call(*args, **kwargs):
-        return convert(original(*args, **kwargs))
-
-    setattr(module, function, call)
 
 
 def _as_numpy_array(self, dtype=None, copy=None):
@@ -74,7 +35,7 @@ def _wrapping_array(source, dtype=None):
 
 def _wrap_integers(name: str, call: str, module: types.ModuleType) -> None:
     module._wrapping_array = _wrapping_array
-    _edit("array", f"{name}.array({call}, dtype=dtype)", f"_wrapping_array({call}, dtype)", module)
+    edit("array", f"{name}.array({call}, dtype=dtype)", f"_wrapping_array({call}, dtype)", module)
 
 
 def _parameter_text(value: object) -> str:
@@ -95,7 +56,7 @@ def _parameter_text(value: object) -> str:
 
 def _write_plain_parameters(function: str, variable: str, module: types.ModuleType) -> None:
     module._parameter_text = _parameter_text
-    _edit(function, f"str({variable})", f"_parameter_text({variable})", module)
+    edit(function, f"str({variable})", f"_parameter_text({variable})", module)
 
 
 def _remake_iterators(module: types.ModuleType) -> None:
@@ -113,47 +74,12 @@ def _eig_type(name: str) -> type:
 
 def _name_eig_results(module: types.ModuleType) -> None:
     for name in ("eig", "eigh"):
-        _convert_result(name, _eig_type(name)._make, module)
+        convert_result(name, _eig_type(name)._make, module)
 
 
 def _tuples_of_at_least(module: types.ModuleType) -> None:
     for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
-        _convert_result(name, _list_to_tuple, module)
-
-
-def _numpy_refuses_deep_nesting() -> bool:
-    nested = [0]
-    for _ in range(80):
-        nested = [nested]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            numpy.array(nested)
-    except ValueError:
-        return True
-    return False
-
-
-def _numpy_refuses_integers_out_of_range() -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            numpy.array([-1], dtype=numpy.uint8)
-        except OverflowError:
-            return True
-    return False
-
-
-def _numpy_writes_types() -> bool:
-    return repr(numpy.int64(3)) != "3"
-
-
-def _numpy_returns_named_tuples() -> bool:
-    return hasattr(_eig_type("eig"), "_make")
-
-
-def _numpy_returns_tuples() -> bool:
-    return isinstance(numpy.broadcast_arrays(0), tuple)
+        convert_result(name, _list_to_tuple, module)
 
 
 def _patch(
@@ -172,7 +98,7 @@ PATCHES = (
         "mxnet.ndarray.NDArray.__array__",
         "without it NumPy walks into an array for ever deeper sequences, which became an error",
         "NumPy 1.24",
-        _numpy_refuses_deep_nesting,
+        numpy_changes.refuses_deep_nesting,
         "mxnet.ndarray.ndarray",
         _offer_as_array,
     ),
@@ -181,7 +107,7 @@ PATCHES = (
             f"{module}.array",
             "it converts lists with NumPy, for which integers beyond the type became an error",
             "NumPy 2.0",
-            _numpy_refuses_integers_out_of_range,
+            numpy_changes.refuses_integers_out_of_range,
             module,
             partial(_wrap_integers, name, call),
         )
@@ -195,7 +121,7 @@ PATCHES = (
             name,
             "it writes parameters as text, in which numbers of NumPy now come with their type",
             "NumPy 2.0",
-            _numpy_writes_types,
+            numpy_changes.writes_types,
             module,
             mend,
         )
@@ -222,10 +148,10 @@ PATCHES = (
         "mxnet.numpy: named tuples",
         "mx.np.linalg.qr and whatever else falls back to NumPy fails where NumPy's result is one",
         "NumPy 1.25",
-        _numpy_returns_named_tuples,
+        numpy_changes.returns_named_tuples,
         "mxnet.numpy.multiarray",
         partial(
-            _edit,
+            edit,
             "_as_mx_np_array",
             "return object.__class__(tmp)",
             "return getattr(object, '_make', object.__class__)(tmp)",
@@ -235,7 +161,7 @@ PATCHES = (
         "mxnet.numpy.linalg: eig, eigh",
         "they return what NumPy's return, and NumPy's became named tuples",
         "NumPy 1.25",
-        _numpy_returns_named_tuples,
+        numpy_changes.returns_named_tuples,
         "mxnet.numpy.linalg",
         _name_eig_results,
     ),
@@ -243,23 +169,23 @@ PATCHES = (
         "mxnet.numpy.broadcast_arrays",
         "it returns what NumPy's returns, and NumPy's list became a tuple",
         "NumPy 2.0",
-        _numpy_returns_tuples,
+        numpy_changes.returns_tuples,
         "mxnet.numpy.stride_tricks",
-        partial(_convert_result, "broadcast_arrays", _list_to_tuple),
+        partial(convert_result, "broadcast_arrays", _list_to_tuple),
     ),
     _patch(
         "mxnet.numpy.meshgrid",
         "it returns what NumPy's returns, and NumPy's list became a tuple",
         "NumPy 2.0",
-        _numpy_returns_tuples,
+        numpy_changes.returns_tuples,
         "mxnet.numpy.function_base",
-        partial(_convert_result, "meshgrid", _list_to_tuple),
+        partial(convert_result, "meshgrid", _list_to_tuple),
     ),
     _patch(
         "mxnet.numpy: atleast_1d, atleast_2d, atleast_3d",
         "they return what NumPy's return, and NumPy's list became a tuple",
         "NumPy 2.0",
-        _numpy_returns_tuples,
+        numpy_changes.returns_tuples,
         "mxnet.numpy",
         _tuples_of_at_least,
     ),
@@ -269,7 +195,7 @@ PATCHES = (
         "NumPy 2.0",
         lambda: hasattr(numpy.lib, "array_utils"),
         "mxnet.ndarray.ndarray",
-        partial(_edit, "moveaxis", "np.core.numeric.", "np.lib.array_utils."),
+        partial(edit, "moveaxis", "np.core.numeric.", "np.lib.array_utils."),
     ),
     _patch(
         "mxnet.recordio: pack",
@@ -277,7 +203,7 @@ PATCHES = (
         "NumPy 2.3",
         lambda: not hasattr(numpy.ndarray, "tostring"),
         "mxnet.recordio",
-        partial(_edit, "pack", ".tostring()", ".tobytes()"),
+        partial(edit, "pack", ".tostring()", ".tobytes()"),
     ),
     _patch(
         "mxnet.recordio: pack_img",
@@ -285,6 +211,14 @@ PATCHES = (
         "NumPy 2.3",
         lambda: not hasattr(numpy.ndarray, "tostring"),
         "mxnet.recordio",
-        partial(_edit, "pack_img", ".tostring()", ".tobytes()"),
+        partial(edit, "pack_img", ".tostring()", ".tobytes()"),
+    ),
+    _patch(
+        "gluoncv CenterNetTargetGenerator",
+        "it makes an integer of an array of one",
+        "NumPy 2.4",
+        numpy_changes.refuses_arrays_of_one_as_numbers,
+        "gluoncv.model_zoo.center_net.target_generator",
+        partial(edit, "CenterNetTargetGenerator.forward", "int(cid)", "int(cid.item())"),
     ),
 )
