@@ -14,6 +14,7 @@ import math
 import os
 import time
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 from mxopt.errors import RecordError
@@ -49,6 +50,12 @@ class RecordWriter:
             ) from None
         self._start = time.monotonic()
 
+    def begin(self, workload: str, plan: dict, options: dict) -> None:
+        """Write the first event: what is about to run, and when."""
+        started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        about = {"workload": workload, "plan": plan, "options": options}
+        self.write("start", format=FORMAT, started=started, **about)
+
     def write(self, event: str, **fields) -> None:
         """Append one event; ``at`` is the seconds since the record was opened.
 
@@ -76,6 +83,7 @@ class Run:
 
     Attributes:
         path: where it was read from.
+        started: when, in UTC, as ISO 8601.
         plan: the switches it ran under.
         workload: the name of the function that did the work, and ``options`` its arguments.
         status: ``ok``, ``diverged``, ``failed`` (with ``reason``) or ``killed`` (no end was
@@ -92,6 +100,7 @@ class Run:
     reason: str = ""
     figures: dict = field(default_factory=dict)
     events: list = field(default_factory=list)
+    started: str = ""
 
     @property
     def ok(self) -> bool:
@@ -152,6 +161,7 @@ def read_run(path: str | os.PathLike) -> Run:
         reason=end.get("reason", "" if end else "the process ended without writing its result"),
         figures=end.get("figures", {}),
         events=events[1:-1] if end else events[1:],
+        started=start.get("started", ""),
     )
 
 

@@ -21,15 +21,16 @@ def describe(folder: Path, **facts) -> None:
 
 
 def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
-    """Return every experiment below a results folder with where it is, oldest first.
+    """Return every experiment below a results folder with where it is, in the order they ran.
 
     Raises:
         RecordError: there is none, or a record is damaged.
     """
-    found = sorted(Path(folder).rglob("experiment.json"), key=lambda path: path.stat().st_mtime)
+    found = [path.parent for path in Path(folder).rglob("experiment.json")]
     if not found:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
-    return [(path.parent, read_experiment(path.parent)) for path in found]
+    experiments = [(path, read_experiment(path)) for path in found]
+    return sorted(experiments, key=lambda item: (_first_start(item[1]), item[1].name))
 
 
 def page(folder: str | Path) -> str:
@@ -78,6 +79,10 @@ def update_readme(readme: str | Path, folder: str | Path) -> str:
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}\n\n{headline(folder)}\n\n{END}{after}"
+
+
+def _first_start(experiment: Experiment) -> str:
+    return min((run.started for runs in experiment.runs.values() for run in runs), default="")
 
 
 def _heading(folder: Path, runs: list[Run]) -> list[str]:

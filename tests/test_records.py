@@ -28,6 +28,15 @@ def test_a_record_reads_back_as_it_was_written(tmp_path):
     assert math.isnan(run.all("epoch")[1]["loss"])
 
 
+def test_a_run_knows_what_it_was_and_when(tmp_path):
+    with RecordWriter(tmp_path / "run.jsonl") as writer:
+        writer.begin("a:b", Plan(epochs=3).as_dict(), {"size": 96})
+    run = read_run(tmp_path / "run.jsonl")
+    assert (run.workload, run.plan, run.options) == ("a:b", Plan(epochs=3), {"size": 96})
+    assert run.started.startswith("20")
+    assert run.started.endswith("+00:00")
+
+
 def test_a_record_is_strict_json(tmp_path):
     lines = written(tmp_path / "run.jsonl").read_text().splitlines()
     for line in lines:

@@ -28,8 +28,10 @@ def read_grey(path: str | Path) -> np.ndarray:
 
 def _decode(path: str | Path, mode: str) -> np.ndarray:
     # Imported here so that folders can be listed and annotations read without Pillow.
-    from PIL import Image
+    from PIL import Image, ImageFile
 
+    # GluonCV tells Pillow, for the whole process, to fill up what is cut off with grey.
+    lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
     try:
         with Image.open(path) as image:
             if mode == "RGB":
@@ -48,3 +50,5 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
             f"The image {path} cannot be decoded ({error}): it is cut off or not an image, "
             "fetch it again or take it away."
         ) from error
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = lenient

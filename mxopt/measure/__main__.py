@@ -10,17 +10,17 @@ import traceback
 from mxopt import engine
 from mxopt.errors import Diverged, MxoptError
 from mxopt.plan import Plan
-from mxopt.records import FORMAT, RecordWriter
+from mxopt.records import RecordWriter
 
 
 def main() -> None:
     """Do one job, read from standard input, and leave its record."""
     job = json.load(sys.stdin)
-    plan = Plan.from_dict(job["plan"])
-    with RecordWriter(job["record"]) as writer:
-        writer.write("start", format=FORMAT, **{k: v for k, v in job.items() if k != "record"})
+    with RecordWriter(job.pop("record")) as writer:
+        writer.begin(**job)
         figures, status, reason = {}, "ok", ""
         try:
+            plan = Plan.from_dict(job["plan"])
             engine.check(plan)
             import mxnet  # noqa: F401  (its version and threads are part of the environment)
 

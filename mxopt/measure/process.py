@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mxopt import engine
 from mxopt.plan import Plan
-from mxopt.records import FORMAT, RecordWriter, Run, read_run
+from mxopt.records import RecordWriter, Run, read_run
 
 
 def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | None = None) -> Run:
@@ -34,12 +34,11 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
         DeviceError: as for ``mxopt.engine.environment``.
     """
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
-    job["record"] = os.fspath(Path(record).absolute())
     RecordWriter(record).close()
     Path(record).unlink()
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
-        input=json.dumps(job),
+        input=json.dumps({**job, "record": os.fspath(Path(record).absolute())}),
         env={**os.environ, **_surroundings(), **engine.environment(plan)},
         text=True,
         capture_output=True,
@@ -47,7 +46,7 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
     if not Path(record).exists():
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
         with RecordWriter(record) as writer:
-            writer.write("start", format=FORMAT, **{k: v for k, v in job.items() if k != "record"})
+            writer.begin(**job)
             writer.write("end", status="failed", reason=last, figures={})
     return read_run(record)
 
