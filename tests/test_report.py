@@ -70,9 +70,14 @@ def test_markdown_and_html_escape_what_they_hold():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.012345, "0.0123 s"), (6.789e-6, "6.79 µs"), (1234567, "1,234,567 s"), (math.nan, "not a number"),
-     (math.inf, "infinite")],
-)  # fmt: skip
+    [
+        (0.012345, "0.0123 s"),
+        (6.789e-6, "6.79 µs"),
+        (1234567, "1,234,567 s"),
+        (math.nan, "not a number"),
+        (math.inf, "infinite"),
+    ],
+)
 def test_numbers_read_like_numbers(value, text):
     assert report.number(value, "s") == text
 
