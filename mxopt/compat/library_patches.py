@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import types
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy
 
@@ -80,6 +82,12 @@ def _name_eig_results(module: types.ModuleType) -> None:
 def _tuples_of_at_least(module: types.ModuleType) -> None:
     for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
         convert_result(name, _list_to_tuple, module)
+
+
+def _scipy_warns_of_its_modules() -> bool:
+    # Told by a file of 1.8 and later: importing SciPy takes long, and MXNet does without it.
+    spec = importlib.machinery.PathFinder.find_spec("scipy")
+    return spec is not None and (Path(spec.origin).parent / "sparse" / "_csr.py").exists()
 
 
 def _patch(
@@ -220,5 +228,21 @@ PATCHES = (
         numpy_changes.refuses_arrays_of_one_as_numbers,
         "gluoncv.model_zoo.center_net.target_generator",
         partial(edit, "CenterNetTargetGenerator.forward", "int(cid)", "int(cid.item())"),
+    ),
+    *(
+        _patch(
+            f"{module}.{function}",
+            "it looks for a name of SciPy that warns at every use",
+            "SciPy 1.8",
+            _scipy_warns_of_its_modules,
+            module,
+            partial(edit, function, "spsp.csr.csr_matrix)", "spsp.csr_matrix)"),
+        )
+        for module, function in (
+            ("mxnet.ndarray.utils", "array"),
+            ("mxnet.ndarray.sparse", "_prepare_default_dtype"),
+            ("mxnet.ndarray.sparse", "csr_matrix"),
+            ("mxnet.ndarray.sparse", "array"),
+        )
     ),
 )

@@ -68,7 +68,7 @@ def test_no_edit_fits_an_mxnet_it_was_not_made_for(monkeypatch):
 def test_patches_say_why_and_since_when(patch):
     assert isinstance(patch, Patch)
     assert patch.reason
-    assert patch.broken_since.split()[0] in ("Python", "NumPy", "always,")
+    assert patch.broken_since.split()[0] in ("Python", "NumPy", "SciPy", "always,")
 
 
 def test_a_half_imported_mxnet_is_refused_in_a_sentence():

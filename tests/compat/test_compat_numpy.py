@@ -3,6 +3,7 @@
 import mxnet as mx
 import numpy
 import pytest
+import scipy.sparse
 from mxnet import np
 
 VALUES = [[3.0, 1.0, 2.0], [0.5, -4.0, 8.0]]
@@ -132,3 +133,10 @@ def test_orthogonal_weights():
     mx.init.Orthogonal(scale=1)._init_weight("weight", weight)
     product = mx.nd.dot(weight, weight.T).asnumpy()
     numpy.testing.assert_allclose(product, numpy.eye(3), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_making_arrays_is_silent():
+    assert mx.nd.array([1.0, 2.0]).shape == (2,)
+    csr = mx.nd.sparse.csr_matrix(scipy.sparse.csr_matrix(numpy.eye(3)))
+    assert (csr.stype, mx.nd.sparse.array(csr).asnumpy().trace()) == ("csr", 3.0)

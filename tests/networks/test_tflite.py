@@ -51,7 +51,9 @@ def test_a_convolution_is_read_with_its_numbers_and_options(written, name):
         (one_convolution(WEIGHT, BIAS, scale=float("nan")), "scale nan"),
         (one_convolution(WEIGHT, BIAS, shape=(2, 3, 3, 4)), "54 bytes, which shape"),
         (one_convolution(WEIGHT, BIAS, shape=(-2, -3, 3, 3)), "shape"),
-        (SMALL[: len(SMALL) - 30], ""),
+        (one_convolution(WEIGHT, BIAS, operators=0), "no operators"),
+        (one_convolution(WEIGHT, BIAS, operators=10_001), "claims 10001 items"),
+        (SMALL[: len(SMALL) - 30], "leads astray"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence_with_the_name(written, content, reason):

@@ -22,7 +22,8 @@ def one_convolution(
     """Return a file with one convolution of stride (2, 1), dilation (1, 2), SAME and ReLU6.
 
     ``changes``: ``scales`` for several in the weight, ``weight_buffer`` for another number of the
-    buffer that the weight is in, ``shape`` for another shape of it than the array's.
+    buffer that the weight is in, ``shape`` for another shape of it than the array's, ``operators``
+    for how often the convolution is listed.
     """
     builder = flatbuffers.Builder(1024)
 
@@ -78,7 +79,10 @@ def one_convolution(
         }
     )
     graph = table(
-        {0: ("UOffsetTRelative", offsets(tensors)), 3: ("UOffsetTRelative", offsets([operator]))}
+        {
+            0: ("UOffsetTRelative", offsets(tensors)),
+            3: ("UOffsetTRelative", offsets([operator] * changes.get("operators", 1))),
+        }
     )
     code = table({0: ("Int8", {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 4}[name])})
     empty = table({0: ("Int8", 0)})
