@@ -5,6 +5,7 @@ from mxnet import nd
 from PIL import Image
 
 from mxopt import recipes
+from mxopt.datasets import locate
 from mxopt.errors import DataError, PlanError
 from mxopt.plan import Plan
 from mxopt.recipes.segmentation import PixelLoss, TinySegmenter, Transform, segmentation
@@ -112,6 +113,17 @@ def test_the_classes_of_a_folder_of_ones_own_are_learnt(shapes):
     )
     assert figures["samples"] == 6 * 10
     assert figures["test_mIoU"] > 0.5
+
+
+def test_a_pretrained_network_begins_where_training_would_have_to_get():
+    try:
+        locate("deeplab-mobilenetv2", allow_download=False)
+    except DataError as error:
+        pytest.skip(str(error))
+    recipe = segmentation("deeplab_mobilenetv2", size=240, limit=4)
+    figures = fit(recipe, Plan(learning_rate=0.0), lambda event, **fields: None)
+    # The stand-in's people are drawn; those of photographs are found far better.
+    assert figures["test_mIoU"] > (0.7 if recipe.data().kind == "real" else 0.4)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

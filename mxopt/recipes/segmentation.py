@@ -95,7 +95,18 @@ def _deeplab_resnet101(contexts, classes: int):
     return net
 
 
-NETWORKS = {"tiny": _tiny, "deeplab_resnet101": _deeplab_resnet101}
+def _deeplab_mobilenetv2(contexts, classes: int, **options):
+    """A network for two CPU cores: weights from Pascal VOC, people found before any training."""
+    from mxopt.networks.deeplab_weights import load
+
+    return load(contexts, classes, **options)
+
+
+NETWORKS = {
+    "tiny": _tiny,
+    "deeplab_mobilenetv2": _deeplab_mobilenetv2,
+    "deeplab_resnet101": _deeplab_resnet101,
+}
 
 
 class PixelLoss(gluon.HybridBlock):
