@@ -159,7 +159,7 @@ def segmentation(
 
     Args:
         network: a name of ``NETWORKS``.
-        size: side of the square that images are cropped to, in pixels; a multiple of 8.
+        size: side of the square that images are cropped to, in pixels; a multiple of 16.
         limit: at most so many samples of each split; ``None`` for all.
         root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.datasets.locate`` does.
         classes: given, ``root`` is a folder of your own (``mxopt.datasets.MaskFolder``) with so
@@ -171,8 +171,8 @@ def segmentation(
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
-    if size < 8 or size % 8:
-        raise PlanError(f"size={size} must be a multiple of 8, at least 8")
+    if size < 16 or size % 16:
+        raise PlanError(f"size={size} must be a multiple of 16, at least 16")
     if classes is not None and (classes < 2 or root is None):
         raise PlanError(
             f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
