@@ -174,20 +174,12 @@ PATCHES = (
         _name_eig_results,
     ),
     _patch(
-        "mxnet.numpy.broadcast_arrays",
-        "it returns what NumPy's returns, and NumPy's list became a tuple",
+        "mxnet.numpy: broadcast_arrays, meshgrid",
+        "they return what NumPy's return, and NumPy's list became a tuple",
         "NumPy 2.0",
         numpy_changes.returns_tuples,
         "mxnet.numpy.stride_tricks",
         partial(convert_result, "broadcast_arrays", _list_to_tuple),
-    ),
-    _patch(
-        "mxnet.numpy.meshgrid",
-        "it returns what NumPy's returns, and NumPy's list became a tuple",
-        "NumPy 2.0",
-        numpy_changes.returns_tuples,
-        "mxnet.numpy.function_base",
-        partial(convert_result, "meshgrid", _list_to_tuple),
     ),
     _patch(
         "mxnet.numpy: atleast_1d, atleast_2d, atleast_3d",

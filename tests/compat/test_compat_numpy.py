@@ -66,11 +66,6 @@ def test_several_arrays_come_in_numpys_container(name):
     assert type(got) is type(getattr(numpy, name)(ones, two))
 
 
-def test_open_grids_come_in_numpys_container():
-    got = np.meshgrid(np.ones(2), np.ones(3), sparse=True)
-    assert type(got) is type(numpy.meshgrid(numpy.ones(2), numpy.ones(3), sparse=True))
-
-
 def test_pad_by_name_of_mode():
     padded = np.pad(np.array([[1.0, 2.0]]), ((1, 0), (1, 1)), mode="constant")
     assert padded.tolist() == [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 0.0]]
