@@ -39,9 +39,9 @@ SETTINGS = {
             "loading": {"size": 480},
             "workers": (0, 1, 2, 4),
             "batch_sizes": (1, 2, 4, 8, 16),
-            "chart_repeats": 2,
+            "chart_repeats": 1,
             "training": {"network": "tiny", "size": 160},
-            "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1, "momentum": 0.9},
+            "plan": {"batch_size": 4, "epochs": 4, "learning_rate": 0.1, "momentum": 0.9},
         },
         "gpu": {
             "repeats": 6,
@@ -53,6 +53,32 @@ SETTINGS = {
             "chart_repeats": 2,
             "training": {"network": "deeplab_resnet101", "size": 480},
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
+        },
+    },
+    "8_2": {
+        "smoke": {
+            "repeats": 3,
+            "training": {"network": "tiny", "size": 96, "limit": 40},
+            "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1},
+            "after": {"hybridize": "static", "preprocess": "cached", "momentum": 0.9},
+        },
+        "cpu": {
+            "repeats": 3,
+            "training": {"network": "deeplab_mobilenetv2", "size": 240},
+            "plan": {"batch_size": 4, "epochs": 4, "learning_rate": 0.01},
+            "after": {
+                "hybridize": "static",
+                "preprocess": "cached",
+                "momentum": 0.9,
+                "learning_rate": 0.003,
+                "schedule": "poly",
+            },
+        },
+        "gpu": {
+            "repeats": 3,
+            "training": {"network": "deeplab_resnet101", "size": 480},
+            "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1},
+            "after": {"hybridize": "static", "preprocess": "device", "precision": "amp"},
         },
     },
 }
@@ -96,11 +122,18 @@ class Lab:
 
     def keep(self, experiment: measure.Experiment, plot: str, figure):
         """Save a plot beside its experiment's records and return it as a notebook's picture."""
-        from IPython.display import Image
+        return _picture(figure, self.folder / experiment.name / f"{plot}.png")
 
-        path = self.folder / experiment.name / f"{plot}.png"
-        figure.savefig(path, dpi=130)
-        return Image(filename=path, width=720, alt=f"{experiment.title}: {plot}")
+    def show(self, name: str, figure):
+        """Save a picture that belongs to no experiment and return it as a notebook's picture."""
+        return _picture(figure, self.folder / f"{name}.png")
+
+
+def _picture(figure, path: Path):
+    from IPython.display import Image
+
+    figure.savefig(path, dpi=130)
+    return Image(filename=path, width=720, alt=path.stem)
 
 
 def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | None = None) -> Lab:

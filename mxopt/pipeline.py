@@ -66,14 +66,20 @@ def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray
 
 
 class HostLoader:
-    """Batches assembled on the host by ``gluon.data.DataLoader``, then copied to the contexts."""
+    """Batches assembled on the host by ``gluon.data.DataLoader``, then copied to the contexts.
 
-    def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool):
+    Args:
+        dataset: what the DataLoader indexes.
+        batchify: makes a batch's arrays of a list of samples; Gluon's own if not given.
+    """
+
+    def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool, batchify=None):
         self._contexts = contexts
         sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         self._loader = gluon.data.DataLoader(
             dataset,
             batch_sampler=gluon.data.BatchSampler(sampler, plan.batch_size, "keep"),
+            batchify_fn=batchify,
             num_workers=plan.workers,
             prefetch=plan.prefetch,
         )
@@ -84,6 +90,22 @@ class HostLoader:
     def __iter__(self):
         for arrays in self._loader:
             yield Batch(split_and_load(arrays, self._contexts), len(arrays[0]))
+
+
+class TakeRows:
+    """Makes batches of row numbers: one ``take`` an array, instead of a slice a sample and a stack.
+
+    Args:
+        arrays: each of shape (samples, ...), on the host.
+    """
+
+    def __init__(self, arrays: tuple):
+        self._arrays = arrays
+
+    def __call__(self, rows: list[int]) -> list:
+        """Return the arrays' rows, (len(rows), ...)."""
+        index = nd.array(rows, dtype="int32")
+        return [nd.take(array, index) for array in self._arrays]
 
 
 class DeviceLoader:
@@ -161,7 +183,11 @@ def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = 
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
         return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle)
-    return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle)
+    if plan.workers:
+        # Worker processes hand over what Gluon's own batchify puts into shared memory.
+        return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle)
+    rows = gluon.data.SimpleDataset(range(len(dataset)))
+    return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays))
 
 
 def preprocess(dataset, transform, contexts: list) -> list[tuple]:

@@ -79,6 +79,27 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
     return _finish(figure, axes, experiment)
 
 
+def pictures(columns: dict[str, list]):
+    """Return images side by side, one row a sample and one titled column a kind.
+
+    Args:
+        columns: for each title a list of NumPy arrays, uint8 (height, width, 3) or class numbers
+            (height, width), as many in each.
+    """
+    from matplotlib.figure import Figure
+
+    rows = max(len(images) for images in columns.values())
+    figure = Figure(figsize=(2.5 * len(columns), 2.5 * rows + 0.3), layout="constrained")
+    grid = figure.subplots(rows, len(columns), squeeze=False)
+    for column, (title, images) in zip(grid.T, columns.items()):
+        column[0].set_title(title, fontsize="medium")
+        for axes, image in zip(column, images):
+            axes.imshow(image, **({"cmap": "viridis"} if image.ndim == 2 else {}))
+        for axes in column:
+            axes.set_axis_off()
+    return figure
+
+
 def _axes(height):
     from matplotlib.figure import Figure
 

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from mxopt import book
-from mxopt.measure import Experiment
+from mxopt.measure import Experiment, TimeToTarget
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,26 @@ def beside_book(experiment: Experiment) -> Table:
     columns = ["arm", "the book's figure", "ours", "how the book took it"]
     source = f"book: {book.SOURCE}, on its author's GPU machine"
     return Table(columns, rows, _caption(experiment, source))
+
+
+def target(found: TimeToTarget, name: str) -> Table:
+    """Return each pair of runs with the time it took to the target, and the ratio below."""
+    rows = [
+        [str(pair), number(goal), number(before, "s"), _reached(after)]
+        for pair, (goal, before, after) in enumerate(
+            zip(found.targets, found.before, found.after), start=1
+        )
+    ]
+    if found.ratio:
+        caption = f"{found.ratio} times sooner: {found.ratio.verdict}"
+    else:
+        caption = f"no ratio: {found.missed} of {len(rows)} runs never reached the target"
+    columns = ["pair", f"target ({name})", "before reached it", "after reached it"]
+    return Table(columns, rows, caption)
+
+
+def _reached(seconds: float) -> str:
+    return number(seconds, "s") if math.isfinite(seconds) else "never"
 
 
 def factors(differing: dict[str, tuple]) -> str:

@@ -1,12 +1,14 @@
-"""Tells before an installation whether GluonNLP can be built: ``python mxopt/compat/toolchain.py``.
+"""Tells before an installation whether it can work: ``python mxopt/compat/toolchain.py``.
 
 GluonNLP 0.10.0 comes as source with one C extension. Without a compiler or Python's headers, pip
-fails with pages of output; this says it in a sentence and leaves with status 1. It needs Python's
-standard library alone, because it runs before anything is installed.
+fails with pages of output, and with a Python that is too new only at its end; this says it in a
+sentence and leaves with status 1. It needs Python's standard library alone, because it runs before
+anything is installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -32,5 +34,21 @@ def missing() -> str | None:
     return None
 
 
+def unsuitable() -> str | None:
+    """Return a sentence on why this Python cannot hold an environment for mxopt, or ``None``."""
+    release = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if not (3, 9) <= sys.version_info[:2] <= (3, 12):
+        return (
+            f"mxopt needs Python 3.9 to 3.12 and this is {release} ({sys.executable}): "
+            "name another one, as in 'make reproduce PYTHON=python3.12'."
+        )
+    if importlib.util.find_spec("ensurepip") is None:
+        return (
+            "This Python cannot make virtual environments: install what is missing "
+            f"(Debian or Ubuntu: 'apt-get install python{release}-venv')."
+        )
+    return None
+
+
 if __name__ == "__main__":
-    sys.exit(missing())
+    sys.exit(unsuitable() or missing())

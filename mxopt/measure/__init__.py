@@ -8,5 +8,15 @@ ratio of paired runs, with a 95 % interval and the number of pairs.
 from mxopt.measure.experiment import Experiment, interleave, read_experiment
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
+from mxopt.measure.target import TimeToTarget, time_to_target
 
-__all__ = ["Experiment", "Ratio", "interleave", "ratio", "read_experiment", "run"]
+__all__ = [
+    "Experiment",
+    "Ratio",
+    "TimeToTarget",
+    "interleave",
+    "ratio",
+    "read_experiment",
+    "run",
+    "time_to_target",
+]

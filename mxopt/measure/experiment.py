@@ -155,6 +155,7 @@ def interleave(
     folder: str | os.PathLike,
     options: dict | None = None,
     arm_options: dict | None = None,
+    seeds: bool = False,
     **description,
 ) -> Experiment:
     """Run every arm once, then every arm again, ``repeats`` times, and keep all of it.
@@ -166,6 +167,8 @@ def interleave(
         repeats: runs of each arm.
         folder: where experiments are kept.
         options: arguments of the workload; ``arm_options`` replaces some for single arms.
+        seeds: whether each repeat has a seed of its own, the same for every arm: the plan's, the
+            one after it, and so on.
         description: the other attributes of :class:`Experiment`, such as ``title``.
 
     Raises:
@@ -188,6 +191,8 @@ def interleave(
                 if repeat > 1 and experiment.runs[arm][0].status == "refused":
                     continue  # what this machine cannot do it cannot do the next time either
                 both = {**experiment.options, **experiment.arm_options.get(arm, {})}
+                if seeds:
+                    plan = plan.replace(seed=plan.seed + repeat - 1)
                 done = run(workload, plan, home / f"{arm}-{repeat:02d}.jsonl", both)
                 experiment.runs[arm].append(done)
                 if repeat == 1:

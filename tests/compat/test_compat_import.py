@@ -155,3 +155,15 @@ def test_a_missing_compiler_is_one_sentence(monkeypatch):
 def test_missing_headers_are_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setattr(toolchain.sysconfig, "get_path", lambda name: str(tmp_path))
     assert "headers are missing" in toolchain.missing()
+
+
+@pytest.mark.parametrize("version", [(3, 8, 18), (3, 13, 0)])
+def test_a_python_that_is_too_old_or_too_new_is_said(monkeypatch, version):
+    assert toolchain.unsuitable() is None
+    monkeypatch.setattr(toolchain.sys, "version_info", version)
+    assert f"this is 3.{version[1]}" in toolchain.unsuitable()
+
+
+def test_a_python_without_environments_is_said(monkeypatch):
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    assert "-venv'" in toolchain.unsuitable()

@@ -1,0 +1,54 @@
+import math
+from pathlib import Path
+
+import pytest
+
+from mxopt import report
+from mxopt.measure import Experiment, time_to_target
+from mxopt.plan import Plan
+from mxopt.records import Run
+
+
+def run(seconds, scores, preparation=0.0, status="ok"):
+    epochs = [
+        {"event": "epoch", "seconds": seconds, "validation_mIoU": score} for score in scores
+    ]
+    events = [{"event": "setup", "preprocessing_seconds": preparation}, *epochs]
+    return Run(Path("x"), Plan(), "w", status=status, events=events)
+
+
+def experiment(before, after):
+    return Experiment("e", "w", {"b": Plan(), "a": Plan()}, runs={"b": before, "a": after})
+
+
+def test_the_target_is_what_the_baseline_of_the_same_seed_ended_with():
+    found = time_to_target(
+        experiment(
+            [run(10, [0.5, 0.8, 0.7]), run(10, [0.5, 0.6, 0.9])],
+            [run(4, [0.6, 0.75], 1.0), run(4, [0.95], 1.0)],
+        ),
+        "a",
+        "validation_mIoU",
+    )
+    assert found.targets == [0.7, 0.9]
+    assert found.before == [20, 30]  # the first run had reached its own end before the end
+    assert found.after == [9, 5]
+    assert found.ratio.value == pytest.approx(math.sqrt(20 / 9 * 30 / 5))
+
+
+def test_a_target_never_reached_gives_no_ratio():
+    found = time_to_target(
+        experiment([run(1, [0.5])] * 2, [run(1, [0.6]), run(1, [0.4])]), "a", "validation_mIoU"
+    )
+    assert found.ratio is None
+    assert found.missed == 1
+    table = report.target(found, "mIoU")
+    assert table.rows[1][-1] == "never"
+    assert "1 of 2 runs never reached" in table.caption
+
+
+def test_a_run_that_did_not_end_well_is_no_pair():
+    found = time_to_target(
+        experiment([run(1, [0.5])], [run(1, [0.9], status="diverged")]), "a", "validation_mIoU"
+    )
+    assert (found.targets, found.ratio) == ([], None)
