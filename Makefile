@@ -55,6 +55,7 @@ define environment
 	@echo "setting up $(@D) (some minutes the first time) ..."
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
 	@set -e; pip="$(@D)/bin/python -m pip --quiet --disable-pip-version-check"; \
+	$$pip install --upgrade pip; \
 	for list in $(1); do \
 	  case $$list in *cu112*) $$pip uninstall --yes mxnet;; esac; \
 	  $$pip install --no-deps -r $$list; \

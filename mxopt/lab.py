@@ -64,8 +64,8 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 3,
-            "training": {"network": "deeplab_mobilenetv2", "size": 240},
-            "plan": {"batch_size": 4, "epochs": 4, "learning_rate": 0.01},
+            "training": {"network": "deeplab_mobilenetv2", "size": 320},
+            "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
             "after": {
                 "hybridize": "static",
                 "preprocess": "cached",

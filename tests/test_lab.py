@@ -23,10 +23,11 @@ def test_tier_and_folder_come_from_the_environment(tmp_path, monkeypatch):
     assert (opened.tier, opened.folder) == ("cpu", tmp_path / "here" / "8_1")
 
 
+@pytest.mark.parametrize("chapter", sorted(SETTINGS))
 @pytest.mark.parametrize("tier", ["smoke", "cpu", "gpu"])
-def test_every_tier_has_the_same_settings(tier):
+def test_every_tier_has_the_same_settings(chapter, tier):
     """No cell needs editing: what one tier has, all of them have."""
-    settings = SETTINGS["8_1"]
+    settings = SETTINGS[chapter]
     assert settings[tier].keys() == settings["smoke"].keys()
     plan = Plan(**settings[tier]["plan"])
     assert parallel.scaled(plan, "cpu:0-3").batch_size == 4 * plan.batch_size
