@@ -77,13 +77,15 @@ def gather(arrays: list[nd.NDArray]) -> nd.NDArray:
 def mark_idle(parameters, idle: list[mx.Context]) -> None:
     """Give contexts that had no samples a zero gradient, so that the sum over contexts is right.
 
-    Without it they would add the gradient of the step before once more.
+    Without it they would add the gradient of the step before once more. Where gradients are added
+    up over several batches (``grad_req="add"``) what is there already stays.
     """
     for parameter in parameters:
         if parameter.grad_req == "null":
             continue
         for context in idle:
-            parameter.grad(context)[:] = 0
+            if parameter.grad_req == "write":
+                parameter.grad(context)[:] = 0
             parameter.data(context)._fresh_grad = True
 
 
