@@ -10,9 +10,7 @@ from mxopt.records import Run
 
 
 def run(seconds, scores, preparation=0.0, status="ok"):
-    epochs = [
-        {"event": "epoch", "seconds": seconds, "validation_mIoU": score} for score in scores
-    ]
+    epochs = [{"event": "epoch", "seconds": seconds, "validation_mIoU": score} for score in scores]
     events = [{"event": "setup", "preprocessing_seconds": preparation}, *epochs]
     return Run(Path("x"), Plan(), "w", status=status, events=events)
 
