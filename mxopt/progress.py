@@ -19,7 +19,7 @@ def track(title: str, total: int, file=None):
     """
     file = file or sys.stdout
     show = _notebook if _in_notebook() else _terminal if file.isatty() else _lines
-    with show(title, total, file) as step:
+    with show(title, max(total, 1), file) as step:
         yield step
 
 
@@ -72,7 +72,7 @@ def _texts(title, total, say):
         nonlocal done, last, shown
         done, last = done + last, cost
         text = f"{title}: {100 * done // total:3d} %, {what}"
-        if done:
+        if done and 10 * done >= total:  # the first few steps tell nothing of the rest
             left = duration((time.monotonic() - start) / done * (total - done))
             text += f", about {left} left"
         if what != shown:
