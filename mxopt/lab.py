@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from mxopt import hardware, measure
-from mxopt.errors import RecordError
+from mxopt import datasets, hardware, measure
+from mxopt.errors import PlanError, RecordError
 from mxopt.plan import Plan
 
 # What each tier can afford, by chapter recipe. ``repeats`` of at least six make every interval a
@@ -83,6 +83,14 @@ SETTINGS = {
     },
 }
 
+# What each tier's notebooks read; fetched before anything is measured, for measured processes
+# download nothing.
+NEEDS = {
+    "smoke": ("penn-fudan",),
+    "cpu": ("penn-fudan", "deeplab-mobilenetv2"),
+    "gpu": ("penn-fudan",),
+}
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -149,6 +157,8 @@ def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | 
         PlanError, DeviceError: as for ``mxopt.hardware.pick_tier``.
         RecordError: the folder cannot be written, or holds this notebook's records already.
     """
+    if chapter not in SETTINGS:
+        raise PlanError(f"no notebook is called {chapter!r}; there are {', '.join(SETTINGS)}")
     picked = hardware.pick_tier(tier or os.environ.get("MXOPT_TIER") or None)
     results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
     home = make_folder(results / chapter)
@@ -159,8 +169,34 @@ def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | 
         one, many = "cpu:0", "cpu:0-3"
     print(f"tier: {picked.name} ({picked.why})")
     print(f"records: {home}")
-    settings = SETTINGS.get(chapter, {}).get(picked.name, {})
+    missing = find_data(picked.name)
+    settings = SETTINGS[chapter][picked.name]
+    if settings["training"]["network"] == "deeplab_mobilenetv2" and missing:
+        print("instead: the smoke tier's small network, from scratch")
+        settings = SETTINGS[chapter]["smoke"]
     return Lab(picked.name, picked.why, home, one, many, settings)
+
+
+def find_data(tier: str) -> list[str]:
+    """Find what a tier's notebooks read and say where; only the smoke tier downloads nothing.
+
+    Returns:
+        The names of what is not to be had.
+
+    Raises:
+        DataError: a folder of the user's is there and incomplete, or a download has the wrong
+            content.
+    """
+    missing = []
+    for name in NEEDS[tier]:
+        here, why = datasets.reachable(name)
+        if not here and datasets.SOURCES[name].stand_in is None:
+            print(f"data: {name} is not to be had. {why}")
+            missing.append(name)
+            continue
+        found = datasets.locate(name, allow_download=tier != "smoke")
+        print(f"data: {name}, {found.kind} ({found.origin}). {found.note}".rstrip())
+    return missing
 
 
 def new_results_folder(parent: str | os.PathLike = "results") -> Path:

@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from mxopt import datasets, hardware, lab, progress, results
+from mxopt import hardware, lab, progress, results
 from mxopt.errors import DataError, MxoptError
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
@@ -55,8 +55,7 @@ def reproduce(
     print(f"tier: {picked.name} ({picked.why})")
     home = lab.make_folder(Path(folder or lab.new_results_folder()).absolute())
     print(f"results: {home}")
-    location = datasets.locate("penn-fudan", allow_download=picked.name != "smoke")
-    print(f"data: penn-fudan, {location.kind} ({location.origin}). {location.note}".rstrip())
+    lab.find_data(picked.name)
     results.describe(home, tier=f"{picked.name} ({picked.why})",
                      started=f"{datetime.now():%Y-%m-%d %H:%M}")  # fmt: skip
     os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))

@@ -59,5 +59,37 @@ def test_an_unknown_tier_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_weights_that_are_not_to_be_had_leave_the_small_network(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        lab.datasets, "reachable", lambda name: (name == "penn-fudan", "no network")
+    )
+    monkeypatch.setenv("MXOPT_OFFLINE", "1")
+    opened = open_lab("8_2", tier="cpu", folder=tmp_path)
+    assert opened.settings == SETTINGS["8_2"]["smoke"]
+    assert "deeplab-mobilenetv2 is not to be had. no network" in capsys.readouterr().out
+
+
+def test_what_a_tier_reads_is_fetched_before_anything_is_measured(monkeypatch):
+    asked = []
+
+    def locate(name, allow_download):
+        asked.append((name, allow_download))
+        return lab.datasets.Location(name, None, "real", "cache")
+
+    monkeypatch.setattr(lab.datasets, "reachable", lambda name: (True, ""))
+    monkeypatch.setattr(lab.datasets, "locate", locate)
+    assert lab.find_data("cpu") == []
+    assert asked == [("penn-fudan", True), ("deeplab-mobilenetv2", True)]
+    asked.clear()
+    lab.find_data("smoke")
+    assert asked == [("penn-fudan", False)]
+
+
+def test_an_unknown_notebook_is_refused(tmp_path):
+    with pytest.raises(PlanError, match="there are 8_1, 8_2"):
+        open_lab("9_1", tier="smoke", folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_new_folder_is_named_by_when_and_where():
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-\d{6}-[\w-]+", lab.new_results_folder().name)
