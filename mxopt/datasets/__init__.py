@@ -12,8 +12,9 @@ The order is ``MXOPT_DATA``, the cache, the upstream address, the embedded stand
 then put in place in one step; a folder of yours with files missing is reported, not replaced.
 
 ``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set, ``MaskFolder`` one of
-your own images and masks. They need MXNet, which is loaded only when you ask for them, so that
-everything else here works without.
+your own images and masks; ``Multi30k(split)`` is English and German sentence by sentence,
+``ParallelText`` and ``ParallelFolder`` two languages of your own. They need MXNet, which is loaded
+only when you ask for them, so that everything else here works without.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ __all__ = [
     "Fetched",
     "Location",
     "MaskFolder",
+    "Multi30k",
+    "ParallelFolder",
+    "ParallelText",
     "PennFudan",
     "check_annotations",
     "fetch",
@@ -42,7 +46,13 @@ __all__ = [
 
 def __getattr__(name: str):
     """Import data sets at first use: the engine's settings must be made before MXNet loads."""
-    modules = {"PennFudan": "penn_fudan", "MaskFolder": "mask_folder"}
+    modules = {
+        "MaskFolder": "mask_folder",
+        "Multi30k": "multi30k",
+        "ParallelFolder": "parallel_text",
+        "ParallelText": "parallel_text",
+        "PennFudan": "penn_fudan",
+    }
     if name in modules:
         return getattr(importlib.import_module(f"mxopt.datasets.{modules[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,7 +46,8 @@ class Source:
 
     ``folder`` is the sub-folder's name under ``MXOPT_DATA`` and in the cache. ``required`` are the
     names, relative to that folder, without which the data set counts as incomplete. ``stand_in``
-    names a generator of :mod:`mxopt.datasets`, or is None where nothing can stand in.
+    names a package of :mod:`mxopt.datasets` with ``file_names()``, ``generate(folder)`` and
+    ``EDITION``, or is None where nothing can stand in.
     """
 
     name: str
@@ -63,9 +64,16 @@ class Source:
         return self.archive.urls if self.archive else tuple(file.url for file in self.files)
 
 
-def _from_files(name: str, title: str, folder: str, base: str, hashes: dict[str, str]) -> Source:
+def _from_files(
+    name: str,
+    title: str,
+    folder: str,
+    base: str,
+    hashes: dict[str, str],
+    stand_in: str | None = None,
+) -> Source:
     files = tuple(RemoteFile(file, sha256, base + file) for file, sha256 in hashes.items())
-    return Source(name, title, folder, required=tuple(hashes), files=files)
+    return Source(name, title, folder, required=tuple(hashes), files=files, stand_in=stand_in)
 
 
 _PENN_FUDAN_NAMES = tuple(
@@ -129,6 +137,7 @@ MULTI30K = _from_files(
         "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15"
         "005fc42a07a6e55ca6c52b6ababb8cc8",
     },
+    stand_in="grammar",
 )
 
 DEEPLAB_MOBILENETV2 = _from_files(

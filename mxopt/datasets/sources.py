@@ -17,6 +17,7 @@ Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,16 +197,16 @@ def _named_folder(variable: str) -> Path:
 
 def _stand_in(wanted: Source) -> Path:
     """Return the stand-in's folder: the checkout's ``data/``, or made in the cache at first use."""
-    from mxopt.datasets import streets
-
+    maker = importlib.import_module(f"mxopt.datasets.{wanted.stand_in}")
+    names = maker.file_names()
     embedded = CHECKOUT_DATA / wanted.stand_in
-    if not missing_files(embedded, streets.file_names()):
+    if not missing_files(embedded, names):
         return embedded
-    cached = cache_folder() / f"{wanted.stand_in}-{streets.EDITION}"
-    if missing_files(cached, streets.file_names()):
+    cached = cache_folder() / f"{wanted.stand_in}-{maker.EDITION}"
+    if missing_files(cached, names):
         try:
-            with folder_in_one_step(cached, streets.file_names()) as fresh:
-                streets.generate(fresh)
+            with folder_in_one_step(cached, names) as fresh:
+                maker.generate(fresh)
         except OSError as error:
             raise DataError(
                 f"The stand-in for {wanted.name} cannot be written to {cached} ({error.strerror}): "
