@@ -102,7 +102,7 @@ table, tables | Tisch, Tisches, Tische, m | furniture surface cover own
 chair, chairs | Stuhl, Stuhles, Stühle, m | furniture surface own
 bed, beds | Bett, Bettes, Betten, n | furniture surface cover own
 sofa, sofas | Sofa, Sofas, Sofas, n | furniture surface own
-bench, benches | Bank, Bank, Bänke, f | surface cover
+bench, benches | Bank, Bank, Bänke, f | furniture surface cover
 car, cars | Auto, Autos, Autos, n | vehicle landmark own
 bicycle, bicycles | Fahrrad, Fahrrades, Fahrräder, n | vehicle own
 boat, boats | Boot, Bootes, Boote, n | vehicle built own
