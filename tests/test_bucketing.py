@@ -64,6 +64,9 @@ def test_each_epoch_has_an_order_of_its_own_and_no_seed_leaves_it():
     lengths = [(1 + number % 7, 1 + number % 7) for number in range(200)]
     for one, other in zip(ways(lengths, 8, 4, 1, 0, 0), ways(lengths, 8, 4, 1, 0, 1)):
         assert one != other
+        assert {frozenset(batch.rows) for batch in one}.isdisjoint(
+            frozenset(batch.rows) for batch in other
+        )
     plain, bucketed, _ = ways(lengths, 8, 4, 1, None, 0)
     assert [row for batch in plain for row in batch.rows] == list(range(200))
     assert [batch.source for batch in bucketed] == sorted(batch.source for batch in bucketed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mxopt.datasets.grammar.phrases import THE, NounPhrase
+from mxopt.datasets.grammar.phrases import joined
 
 CONTRACTIONS = {"in dem": "im", "in das": "ins", "zu dem": "zum", "zu der": "zur"}
 
@@ -22,11 +22,10 @@ class Preposition(NamedTuple):
 
     def with_phrase(self, phrase) -> tuple[str, str]:
         """Return the phrase with its preposition, in English and in German."""
-        words = f"{self.german} {phrase.german(self.case)}"
-        if isinstance(phrase, NounPhrase) and phrase.determiner is THE:
-            first = " ".join(words.split()[:2])
-            words = CONTRACTIONS.get(first, first) + words[len(first) :]
-        return f"{self.english} {phrase.english('object')}", words
+        first, _, rest = phrase.german(self.case).partition(" ")
+        first = f"{self.german} {first}"
+        german = joined(CONTRACTIONS.get(first, first), rest)
+        return f"{self.english} {phrase.english('object')}", german
 
 
 PLACES = (

@@ -73,11 +73,17 @@ def _next_clause(speaker: Speaker, first: Clause, tense: str, may_be: bool):
     be = may_be and speaker.chance(0.5)
     # "because it likes him" would leave open who likes whom: the object is only described.
     told = first.accusative if be and first.accusative and speaker.chance(0.5) else first.subject
-    pronoun = told.pronoun() if speaker.chance(0.7) else None
+    pronoun = told.pronoun() if speaker.chance(0.7) and not _open_to_doubt(first) else None
     noun = told.noun if isinstance(told, NounPhrase) else ANYBODY
     if be:
         return draw_description(speaker, pronoun, noun, tense)
     return draw_clause(speaker, pronoun, noun.kinds, tense)
+
+
+def _open_to_doubt(clause: Clause) -> bool:
+    """Say whether "it" could be either of two, which are er, sie and es in German."""
+    said = [phrase.pronoun() for phrase in (clause.subject, clause.accusative) if phrase]
+    return [word.english() for word in said if word] == ["it", "it"] and said[0] != said[1]
 
 
 def report(speaker: Speaker) -> tuple[str, str]:
