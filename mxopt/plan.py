@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from mxopt.errors import PlanError
 
 ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
-HYBRIDIZE = ("no", "yes", "static")
+HYBRIDIZE = ("no", "yes", "static", "fused")
 PREPROCESS = ("lazy", "cached", "device", "roundtrip")
 PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
@@ -39,6 +39,7 @@ _CHOICES = {
 _AT_LEAST = {
     "engine_threads": 1,
     "cpu_threads": 1,
+    "frozen": 0,
     "workers": 0,
     "prefetch": 0,
     "batch_size": 1,
@@ -66,7 +67,10 @@ class Plan:
         affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
     Graph:
-        hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory).
+        hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
+            ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
+        frozen: stages of the network, from its input on, that do not learn and so become part
+            of preprocessing; 0 trains all of it.
     Data:
         preprocess: where samples are transformed and where the result lives: ``lazy`` (host,
             again in every epoch), ``cached`` (host, once), ``device`` (on the device, staying
@@ -98,6 +102,7 @@ class Plan:
     affinity: str = "none"
     openmp: str = "default"
     hybridize: str = "no"
+    frozen: int = 0
     preprocess: str = "lazy"
     workers: int = 0
     prefetch: int | None = None
@@ -130,6 +135,18 @@ class Plan:
             raise PlanError(
                 f"prefetch={self.prefetch} needs worker processes to load ahead; set workers to "
                 "at least 1, or leave prefetch out"
+            )
+        if self.frozen and self.workers:
+            raise PlanError(
+                f"frozen={self.frozen} stages run in the training process; set workers=0"
+            )
+        if self.frozen and self.precision == "float16":
+            raise PlanError(
+                f"frozen={self.frozen} stages stay in float32; with them take precision='amp'"
+            )
+        if self.hybridize == "fused" and (self.device_kind != "cpu" or not self.frozen):
+            raise PlanError(
+                "hybridize='fused' is for frozen stages on a CPU; take 'static', or set frozen"
             )
         if self.warmup_epochs >= self.epochs and self.warmup_epochs:
             raise PlanError(

@@ -16,7 +16,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt import parallel, pipeline, precision
+from mxopt import freezing, parallel, pipeline, precision
 from mxopt.engine import timed
 from mxopt.errors import Diverged
 from mxopt.plan import Plan
@@ -70,11 +70,12 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         recipe: the task.
         plan: the switches.
         write: called with an event's name and fields, as ``RecordWriter.write`` is.
-        on_epoch: called with the network after each epoch, outside of every clock.
+        on_epoch: called with the whole network after each epoch, outside of every clock.
 
     Returns:
-        The figures of the run: ``seconds`` (training, all epochs, no validation), ``samples``
-        trained on, ``samples_per_second`` (steady state: without the first step),
+        The figures of the run: ``seconds`` (training, all epochs, no validation),
+        ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
+        on, ``samples_per_second`` (steady state: without the first step),
         ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
         ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric), ``skipped_steps``
         (overflows under AMP).
@@ -91,23 +92,29 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
     data = recipe.data()
     write("data", kind=data.kind, origin=data.origin, train=len(data.train),
           validation=len(data.validation), test=len(data.test))  # fmt: skip
-    with timed() as data_clock:
-        loaders = {
-            split: pipeline.make_loader(
-                getattr(data, split), data.transform, plan, contexts, shuffle=split == "train"
-            )
-            for split in ("train", "validation", "test")
-        }
     numbers.start()
-    net = numbers.prepare(recipe.network(contexts))
+    net = learner = numbers.prepare(recipe.network(contexts))
+    transform = data.transform
+    if plan.frozen:
+        front, learner = freezing.split(net, plan.frozen)
+        transform = freezing.preprocessing(front, transform, plan)
+    loaders, preparation = {}, {}
+    for split in ("train", "validation", "test"):
+        with timed() as clock:
+            loaders[split] = pipeline.make_loader(
+                getattr(data, split), transform, plan, contexts, shuffle=split == "train"
+            )
+        preparation[split] = clock.seconds
     if plan.hybridize != "no":
-        static = plan.hybridize == "static"
-        net.hybridize(static_alloc=static, static_shape=static)
-    trainer = numbers.attach(make_trainer(net, plan, numbers))
-    task = _Task(recipe, net, numbers, trainer, plan, contexts)
+        static = plan.hybridize != "yes"
+        learner.hybridize(static_alloc=static, static_shape=static)
+    trainer = numbers.attach(make_trainer(learner, plan, numbers))
+    task = _Task(recipe, learner, numbers, trainer, plan, contexts)
     setup = time.perf_counter() - begin
     weights = sorted({np.dtype(p.dtype).name for p in net.collect_params().values()})
-    write("setup", seconds=setup, preprocessing_seconds=data_clock.seconds, weights=weights)
+    write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
+          evaluation_preprocessing_seconds=preparation["validation"] + preparation["test"],
+          weights=weights)  # fmt: skip
 
     totals = {"seconds": 0.0, "samples": 0}
     first = None
@@ -132,6 +139,7 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
     steady = totals["seconds"] - first[0]
     return {
         **totals,
+        "training_seconds": preparation["train"] + totals["seconds"],
         "samples_per_second": (totals["samples"] - first[1]) / steady if steady > 0 else math.nan,
         "first_step_seconds": first[0],
         "setup_seconds": setup,

@@ -36,7 +36,7 @@ def load(contexts, classes: int = 2, weights: str | Path | None = None, **option
             :func:`person_head`), another number starts the last layer anew, at random.
         weights: a .tflite file; ``None`` takes the published one, from where
             ``mxopt.datasets.locate`` finds it, and checks its SHA-256.
-        options: ``padding``, ``activation``, ``mean``, ``deviation`` of :class:`MobileNetDeepLab`.
+        options: the others of :class:`MobileNetDeepLab`.
 
     Raises:
         DataError: the weights are not to be had, damaged, or of another network.
@@ -69,7 +69,7 @@ def copy_weights(net: MobileNetDeepLab, operators: list[Operator]) -> None:
     layers = net.convolutions()
     if len(found) != len(layers):
         raise DataError(f"it has {len(layers)} convolutions and the file has {len(found)}")
-    for number, (layer, operator) in enumerate(zip(layers, found)):
+    for number, ((layer, dilation), operator) in enumerate(zip(layers, found)):
         if len(operator.inputs) != 3:
             raise DataError(f"convolution {number} of the file lacks its weight or its bias")
         weight, bias = (tensor.values() for tensor in operator.inputs[1:])
@@ -77,7 +77,7 @@ def copy_weights(net: MobileNetDeepLab, operators: list[Operator]) -> None:
             # From (output, height, width, input), and (1, height, width, channels) if depthwise.
             depthwise = operator.name == "DEPTHWISE_CONV_2D"
             weight = weight.transpose((3, 0, 1, 2) if depthwise else (0, 3, 1, 2))
-        mine = layer.weight.shape, layer._kwargs["stride"], layer._kwargs["dilate"]
+        mine = layer.weight.shape, layer._kwargs["stride"], (dilation, dilation)
         theirs = weight.shape, operator.options["stride"], operator.options["dilation"]
         if mine != theirs or bias.shape != layer.bias.shape:
             raise DataError(
@@ -99,16 +99,20 @@ def person_head(net: MobileNetDeepLab) -> None:
     their rivals are rarely the other 19.
     """
     rows = [VOC_BACKGROUND, VOC_PERSON]
-    context = net.scores.weight.list_ctx()[0]
-    weight, bias = (p.data(context).asnumpy()[rows] for p in (net.scores.weight, net.scores.bias))
+    context = net.head.scores.weight.list_ctx()[0]
+    weight, bias = (
+        p.data(context).asnumpy()[rows] for p in (net.head.scores.weight, net.head.scores.bias)
+    )
     new_head(net, len(rows))
-    net.scores.weight.set_data(nd.array(weight))
-    net.scores.bias.set_data(nd.array(bias))
+    net.head.scores.weight.set_data(nd.array(weight))
+    net.head.scores.bias.set_data(nd.array(bias))
 
 
 def new_head(net: MobileNetDeepLab, classes: int) -> None:
     """Replace the last layer by one with random weights (Xavier) for other classes."""
-    contexts = net.scores.weight.list_ctx()
-    with net.name_scope():
-        net.scores = nn.Conv2D(classes, 1, in_channels=net.scores.weight.shape[1])
-    net.scores.initialize(mx.init.Xavier(), ctx=contexts)
+    head = net.head
+    contexts = head.scores.weight.list_ctx()
+    with head.name_scope():
+        head.scores = nn.Conv2D(classes, 1, in_channels=head.scores.weight.shape[1])
+    head.scores.initialize(mx.init.Xavier(), ctx=contexts)
+    net.head = head  # set anew, it makes a hybridised network forget its graph of the old layer

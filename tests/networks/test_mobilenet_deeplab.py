@@ -7,7 +7,7 @@ from tflite_writer import one_convolution
 
 from mxopt.errors import DataError, PlanError
 from mxopt.networks.deeplab_weights import VOC_BACKGROUND, VOC_PERSON, copy_weights, load, new_head
-from mxopt.networks.mobilenet_deeplab import MobileNetDeepLab
+from mxopt.networks.mobilenet_deeplab import STAGES, Head, MobileNetDeepLab
 from mxopt.networks.tflite import read
 
 MEAN, DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
@@ -32,34 +32,73 @@ def random_network(classes=3, seed=0, **options):
     return net
 
 
-@pytest.mark.parametrize("padding", ["grid", "same"])
-@pytest.mark.parametrize("size", [(96, 96), (32, 80), (97, 65)])
-def test_scores_have_the_size_of_the_image(padding, size):
-    net = random_network(padding=padding)
-    assert net(nd.zeros((2, 3, *size))).shape == (2, 3, *size)
+@pytest.mark.parametrize("options", [{}, {"interleaved": True}, {"padding": "same"}])
+@pytest.mark.parametrize("size", [(96, 96), (32, 80), (48, 32), (97, 65)])
+def test_scores_have_the_size_of_the_image(options, size):
+    if size[0] % 16 and not options.get("padding"):
+        pytest.skip("on the grid sides are multiples of 16")
+    net = random_network(**options)
+    assert net(nd.zeros((2, 3, *size))).asnumpy().shape == (2, 3, *size)
 
 
-@pytest.mark.parametrize("padding", ["grid", "same"])
-def test_a_static_graph_gives_the_scores_and_gradients_of_the_eager_network(padding):
-    net = random_network(padding=padding)
-    image = nd.array(np.random.RandomState(0).normal(size=(2, 3, 64, 64)))
-    target = nd.array(np.random.RandomState(1).normal(size=(2, 3, 64, 64)))
+def scores_and_gradients(net, sides=(64, 64)):
+    image = nd.array(np.random.RandomState(0).normal(size=(2, 3, *sides)))
+    target = nd.array(np.random.RandomState(1).normal(size=(2, 3, *sides)))
+    with autograd.record():
+        output = net(image)
+        loss = (output * target).sum()
+    loss.backward()
+    gradients = [p.grad().asnumpy() for p in net.collect_params().values()]
+    return [output.asnumpy(), *gradients]
 
-    def pass_through():
-        with autograd.record():
-            output = net(image)
-            loss = (output * target).sum()
-        loss.backward()
-        gradients = [p.grad().asnumpy() for p in net.collect_params().values()]
-        return [output.asnumpy(), *gradients]
 
-    eager = pass_through()
+def assert_the_same(mine, theirs, tolerance=1e-5):
+    for one, other in zip(mine, theirs):
+        np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance * abs(one).max())
+
+
+@pytest.mark.parametrize("options", [{}, {"interleaved": True}, {"padding": "same"}])
+def test_a_static_graph_gives_the_scores_and_gradients_of_the_eager_network(options):
+    net = random_network(**options)
+    eager = scores_and_gradients(net)
     net.hybridize(static_alloc=True, static_shape=True)
-    pass_through()
+    scores_and_gradients(net)
     # Twice, because memory is static only from the second call on (apache/mxnet #20293).
-    for mine, theirs in zip(eager, pass_through()):
-        np.testing.assert_allclose(theirs, mine, rtol=1e-5, atol=1e-5 * abs(mine).max())
+    assert_the_same(eager, scores_and_gradients(net))
     assert all(abs(gradient).max() > 0 for gradient in eager)
+
+
+@pytest.mark.parametrize("sides", [(64, 64), (48, 80), (32, 64)])
+@pytest.mark.parametrize("padding", ["grid", "same"])
+def test_interleaved_grids_give_the_scores_and_gradients_of_dilated_convolutions(padding, sides):
+    dilated = scores_and_gradients(random_network(padding=padding), sides)
+    interleaved = scores_and_gradients(random_network(padding=padding, interleaved=True), sides)
+    assert_the_same(dilated, interleaved, 1e-4)
+
+
+def test_scores_are_stretched_as_the_bilinear_operator_does():
+    head = Head(8, 2, mirrored=False)
+    head.initialize(mx.init.Normal(1))
+    found = nd.random.normal(shape=(2, 8, 4, 6))
+    small = []
+    head.scores.register_forward_hook(lambda layer, inputs, output: small.append(output))
+    stretched = head(found)
+    expected = nd.contrib.BilinearResize2D(small[0], height=49, width=81, align_corners=True)
+    np.testing.assert_allclose(stretched.asnumpy(), expected[:, :, :48, :80].asnumpy(), atol=1e-3)
+
+
+def test_stages_beyond_the_bounded_ones_have_a_plain_relu():
+    image = nd.random.normal(shape=(1, 3, 32, 32))
+    nets = [random_network(bounded=bounded) for bounded in (0, 15, STAGES)]
+    for net in nets:
+        net.initialize(mx.init.Normal(0.5), force_reinit=True)
+        for mine, theirs in zip(net.collect_params().values(), nets[0].collect_params().values()):
+            mine.set_data(theirs.data())
+    plain, nearly, bounded = (net.stages[:15](image).asnumpy() for net in nets)
+    np.testing.assert_array_equal(nearly, bounded)
+    assert abs(plain - bounded).max() > 1
+    last = nets[0].stages[15]
+    assert abs(last(nd.array(bounded)) - nets[2].stages[15](nd.array(bounded))).max() > 1
 
 
 def test_raw_and_normalised_images_give_the_same_scores():
@@ -70,9 +109,9 @@ def test_raw_and_normalised_images_give_the_same_scores():
     np.testing.assert_allclose(raw, given, atol=1e-5 * abs(raw).max())
 
 
-@pytest.mark.parametrize("wrong", [{"padding": "valid"}, {"activation": "swish"}])
+@pytest.mark.parametrize("wrong", [{"padding": "valid"}, {"bounded": 17}, {"bounded": -1}])
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(wrong):
-    with pytest.raises(PlanError, match=r"not a choice; take one of (grid, same|relu6)"):
+    with pytest.raises(PlanError, match=r"take one of grid, same|number of stages, 0 to 16"):
         MobileNetDeepLab(**wrong)
 
 
@@ -83,7 +122,7 @@ def test_a_new_head_is_trained_on_the_contexts_of_the_old_one():
     net(nd.zeros((1, 3, 32, 32)))
     new_head(net, 7)
     assert net(nd.zeros((1, 3, 32, 32), ctx=mx.cpu(1))).shape == (1, 7, 32, 32)
-    assert net.scores.weight in net.collect_params().values()
+    assert net.head.scores.weight in net.collect_params().values()
 
 
 def test_weights_of_another_network_are_refused_by_name(tmp_path):
@@ -97,8 +136,8 @@ def test_a_convolution_that_does_not_fit_is_named(weights):
     operators = read(weights)
     wrong = MobileNetDeepLab()
     wrong.initialize()
-    wrong.blocks[14].depthwise._kwargs["dilate"] = (1, 1)
-    with pytest.raises(DataError, match=r"convolution 43 has .* \(1, 1\)\) .* \(2, 2\)\)"):
+    wrong.stages[2].depthwise._kwargs["stride"] = (1, 1)
+    with pytest.raises(DataError, match=r"convolution 4 has .* \(1, 1\), \(1, 1\)\) .* \(2, 2\)"):
         copy_weights(wrong, operators)
 
 
@@ -136,7 +175,7 @@ def test_a_person_head_keeps_two_rows_on_every_context(weights):
     for context in contexts:
         two = net(image.as_in_context(context)).asnumpy()
         np.testing.assert_allclose(two, scores[:, [VOC_BACKGROUND, VOC_PERSON]], atol=1e-5)
-    assert net.scores.weight.grad_req == "write"
+    assert net.head.scores.weight.grad_req == "write"
     assert load(contexts, classes=5)(image).shape == (1, 5, 64, 64)
 
 
