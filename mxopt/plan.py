@@ -50,6 +50,7 @@ _AT_LEAST = {
     "momentum": 0,
     "weight_decay": 0,
     "clip_norm": 0,
+    "average_from": 0,
     "seed": 0,
 }
 _DEVICES = re.compile(r"(cpu|gpu):(\d+)(?:-(\d+))?")
@@ -88,6 +89,8 @@ class Plan:
         clip_norm: largest allowed L2 norm of all gradients together; ``None`` never clips.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers) or ``cosine``.
         warmup_epochs: epochs of linear warm-up before the schedule.
+        average_from: epochs after which the weights of all further steps are averaged, such as
+            0.5; the average is what is validated and tested. ``None`` never averages.
         accumulation: batches whose gradients are added before one update.
         epochs: passes over the training set.
         seed: of the weights and the order of the samples.
@@ -115,6 +118,7 @@ class Plan:
     clip_norm: float | None = None
     schedule: str = "constant"
     warmup_epochs: int = 0
+    average_from: float | None = None
     accumulation: int = 1
     epochs: int = 1
     seed: int = 0
@@ -147,6 +151,11 @@ class Plan:
         if self.hybridize == "fused" and (self.device_kind != "cpu" or not self.frozen):
             raise PlanError(
                 "hybridize='fused' is for frozen stages on a CPU; take 'static', or set frozen"
+            )
+        if self.average_from is not None and self.average_from >= self.epochs:
+            raise PlanError(
+                f"average_from={self.average_from} must be less than epochs={self.epochs}, or no "
+                "step is averaged"
             )
         if self.warmup_epochs >= self.epochs and self.warmup_epochs:
             raise PlanError(

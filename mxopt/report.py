@@ -119,6 +119,33 @@ def target(found: TimeToTarget, name: str) -> Table:
     return Table(columns, rows, caption)
 
 
+def operators(experiment: Experiment, most: int = 10) -> Table:
+    """Return where the time goes: seconds of an epoch by operator, the slowest first.
+
+    Args:
+        experiment: of the workload ``mxopt.workloads.profile``.
+        most: rows; what is left is summed up in one more.
+    """
+    seconds = {
+        arm: {} if experiment.why_not(arm) else experiment.runs[arm][0].figures["operator_seconds"]
+        for arm in experiment.arms
+    }
+    totals: dict = {}
+    for found in seconds.values():
+        for name, value in found.items():
+            totals[name] = totals.get(name, 0.0) + value
+    names = sorted(totals, key=totals.get, reverse=True)
+    rows = [
+        [name, *(number(found.get(name, 0.0), "s") for found in seconds.values())]
+        for name in names[:most]
+    ]
+    left = (sum(found.get(name, 0.0) for name in names[most:]) for found in seconds.values())
+    rows.append([f"{len(names[most:])} others", *(number(value, "s") for value in left)])
+    rows.append(["the epoch", *(_median(experiment, arm) for arm in experiment.arms)])
+    about = "operators of the second epoch, one by one, forwards and backwards together"
+    return Table(["operator", *experiment.arms], rows, _caption(experiment, about))
+
+
 def _reached(seconds: float) -> str:
     return number(seconds, "s") if math.isfinite(seconds) else "never"
 

@@ -17,6 +17,7 @@ import numpy as np
 from mxnet import autograd, gluon, nd
 
 from mxopt import freezing, parallel, pipeline, precision
+from mxopt.averaging import Average
 from mxopt.engine import timed
 from mxopt.errors import Diverged
 from mxopt.plan import Plan
@@ -63,7 +64,13 @@ class Recipe:
     inputs: int = 1
 
 
-def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None = None) -> dict:
+def fit(
+    recipe: Recipe,
+    plan: Plan,
+    write: Callable,
+    on_epoch: Callable | None = None,
+    evaluate: bool = True,
+) -> dict:
     """Train a recipe under a plan and test it once, at the end.
 
     Args:
@@ -71,6 +78,8 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         plan: the switches.
         write: called with an event's name and fields, as ``RecordWriter.write`` is.
         on_epoch: called with the whole network after each epoch, outside of every clock.
+        evaluate: whether to validate after each epoch and test at the end; without, there are no
+            such figures, and only the training split is read.
 
     Returns:
         The figures of the run: ``seconds`` (training, all epochs, no validation),
@@ -99,7 +108,7 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         front, learner = freezing.split(net, plan.frozen)
         transform = freezing.preprocessing(front, transform, plan)
     loaders, preparation = {}, {}
-    for split in ("train", "validation", "test"):
+    for split in ("train", "validation", "test") if evaluate else ("train",):
         with timed() as clock:
             loaders[split] = pipeline.make_loader(
                 getattr(data, split), transform, plan, contexts, shuffle=split == "train"
@@ -109,11 +118,12 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         static = plan.hybridize != "yes"
         learner.hybridize(static_alloc=static, static_shape=static)
     trainer = numbers.attach(make_trainer(learner, plan, numbers))
-    task = _Task(recipe, learner, numbers, trainer, plan, contexts)
+    average = Average(learner.collect_params())
+    task = _Task(recipe, learner, numbers, trainer, plan, contexts, average)
     setup = time.perf_counter() - begin
     weights = sorted({np.dtype(p.dtype).name for p in net.collect_params().values()})
     write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
-          evaluation_preprocessing_seconds=preparation["validation"] + preparation["test"],
+          evaluation_preprocessing_seconds=sum(preparation.values()) - preparation["train"],
           weights=weights)  # fmt: skip
 
     totals = {"seconds": 0.0, "samples": 0}
@@ -128,14 +138,19 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         totals["seconds"] += clock.seconds
         totals["samples"] += sum(sizes)
         train_loss = float(np.average(losses, weights=sizes))
-        with timed() as validation_clock:
-            scores = task.evaluate(loaders["validation"])
-        write("epoch", epoch=epoch, seconds=clock.seconds, samples=sum(sizes),
-              train_loss=train_loss, validation_seconds=validation_clock.seconds,
-              **{f"validation_{name}": value for name, value in scores.items()})  # fmt: skip
-        if on_epoch:
-            on_epoch(net)
-    tested = task.evaluate(loaders["test"])
+        scores = {}
+        with average.in_place():
+            if evaluate:
+                with timed() as validation_clock:
+                    scores = task.evaluate(loaders["validation"], "validation")
+                scores["validation_seconds"] = validation_clock.seconds
+            write("epoch", epoch=epoch, seconds=clock.seconds, samples=sum(sizes),
+                  train_loss=train_loss, **scores)  # fmt: skip
+            if on_epoch:
+                on_epoch(net)
+    average.put()
+    if evaluate:
+        scores.update(task.evaluate(loaders["test"], "test"))
     steady = totals["seconds"] - first[0]
     return {
         **totals,
@@ -145,8 +160,7 @@ def fit(recipe: Recipe, plan: Plan, write: Callable, on_epoch: Callable | None =
         "setup_seconds": setup,
         "end_to_end_seconds": time.perf_counter() - begin,
         "train_loss": train_loss,
-        **{f"validation_{name}": value for name, value in scores.items()},
-        **{f"test_{name}": value for name, value in tested.items()},
+        **scores,
         "skipped_steps": numbers.skipped_steps,
     }
 
@@ -204,6 +218,7 @@ class _Task:
     trainer: gluon.Trainer
     plan: Plan
     contexts: list
+    average: Average
 
     def train_epoch(self, loader, epoch: int) -> tuple[nd.NDArray, list[int], float | None]:
         """Return each step's mean loss (on the device, not waited for), its size, and how long
@@ -220,6 +235,9 @@ class _Task:
                 update = epoch * updates + number // self.plan.accumulation
                 self.trainer.set_learning_rate(learning_rate(self.plan, update, updates))
                 self.numbers.step(self.trainer, pending, self.plan.clip_norm)
+                done = epoch + (number + 1) / len(loader)
+                if self.plan.average_from is not None and done > self.plan.average_from:
+                    self.average.add()
                 if self.plan.accumulation > 1:
                     self.net.collect_params().zero_grad()
                 pending = 0
@@ -250,8 +268,8 @@ class _Task:
         inputs = self.numbers.inputs(shard[: self.recipe.inputs])
         return self.numbers.outputs(self.net(*inputs)), shard[self.recipe.inputs :]
 
-    def evaluate(self, loader) -> dict[str, float]:
-        """Return mean loss and metrics over every sample of a loader, each visited once."""
+    def evaluate(self, loader, split: str) -> dict[str, float]:
+        """Return a split's mean loss and metrics, each sample visited once."""
         metric = self.recipe.metric()
         sums, samples = [], 0
         for batch in loader:
@@ -262,14 +280,14 @@ class _Task:
                 metric.update(list(labels), [output])
             samples += batch.size
         total = sum(float(value.asscalar()) for value in sums)
-        return {"loss": total / samples, **_scores(metric)}
+        return {f"{split}_loss": total / samples, **_scores(metric, split)}
 
 
-def _scores(metric) -> dict[str, float]:
+def _scores(metric, split: str) -> dict[str, float]:
     names, values = metric.get()
     if isinstance(names, str):
         names, values = [names], [values]
-    return {name: float(value) for name, value in zip(names, values)}
+    return {f"{split}_{name}": float(value) for name, value in zip(names, values)}
 
 
 def _check_losses(losses: np.ndarray, steps_before: int) -> None:

@@ -58,13 +58,22 @@ def test_the_transform_makes_no_classes_of_its_own():
     assert set(np.unique(mask.asnumpy())) == {0, 1}
 
 
-def test_pixel_loss_is_the_mean_over_an_image():
-    scores = nd.random.normal(shape=(2, 2, 4, 4))
-    mask = nd.array(np.random.RandomState(1).randint(0, 2, (2, 4, 4)))
-    losses = PixelLoss()(scores, mask).asnumpy()
-    logs = nd.log_softmax(scores, axis=1).asnumpy()
-    picked = np.take_along_axis(logs, mask.asnumpy().astype(int)[:, None], axis=1)
-    np.testing.assert_allclose(losses, -picked.mean(axis=(1, 2, 3)), rtol=1e-5)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_pixel_loss_is_the_mean_cross_entropy_of_each_image(classes):
+    random = np.random.RandomState(0)
+    scores = nd.array(random.normal(0, 4, (3, classes, 4, 6)))
+    scores[0, :, 0, 0] = nd.array([500, -500, 3][:classes])  # exp of these would be infinite
+    mask = nd.array(random.randint(0, classes, (3, 4, 6)), dtype="int32")
+    scores.attach_grad()
+    results = []
+    for loss in (PixelLoss(classes), mx.gluon.loss.SoftmaxCrossEntropyLoss(axis=1)):
+        with mx.autograd.record():
+            losses = loss(scores, mask)
+        losses.backward()
+        results.append((losses.asnumpy(), scores.grad.asnumpy().copy()))
+    for mine, theirs in zip(*results):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    assert results[0][0].shape == (3,)
 
 
 @pytest.mark.parametrize("size", [16, 24, 40])

@@ -44,3 +44,21 @@ def test_chains_compute_what_they_say():
     assert figures["checksum"] == pytest.approx(2 / 40, rel=0.2)
     operations = 2 * 3 * 2 * 40**3
     assert figures["gflop_per_second"] == pytest.approx(operations / figures["seconds"] / 1e9)
+
+
+def test_a_profile_names_the_operators_of_one_epoch():
+    figures = workloads.profile(Plan(batch_size=4), ignore, recipe="toy:toy")
+    operators = figures["operator_seconds"]
+    assert operators["Convolution"] > 0
+    assert operators["FullyConnected"] > 0
+    assert not any(name.startswith("_backward") for name in operators)
+
+
+def test_without_evaluation_only_training_is_done_and_recorded():
+    events = []
+    figures = workloads.train(
+        Plan(), lambda event, **fields: events.append(fields), recipe="toy:toy", evaluate=False
+    )
+    assert figures["samples"] == 22
+    assert not [name for name in figures if name.startswith(("validation", "test"))]
+    assert not [name for fields in events for name in fields if name.startswith("validation_")]

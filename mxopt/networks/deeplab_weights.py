@@ -27,7 +27,13 @@ VOC_BACKGROUND, VOC_PERSON = 0, 15
 _SOURCE, _FILE = "deeplab-mobilenetv2", "deeplabv3_mnv2_pascal_quant.tflite"
 
 
-def load(contexts, classes: int = 2, weights: str | Path | None = None, **options):
+def load(
+    contexts,
+    classes: int = 2,
+    weights: str | Path | None = None,
+    new_scores: bool = False,
+    **options,
+):
     """Return the network with weights from Pascal VOC on the contexts, ready to be trained.
 
     Args:
@@ -36,6 +42,8 @@ def load(contexts, classes: int = 2, weights: str | Path | None = None, **option
             :func:`person_head`), another number starts the last layer anew, at random.
         weights: a .tflite file; ``None`` takes the published one, from where
             ``mxopt.datasets.locate`` finds it, and checks its SHA-256.
+        new_scores: whether to start the last layer anew even if the weights have scores for these
+            classes, as is usual in fine-tuning (the chapter does).
         options: the others of :class:`MobileNetDeepLab`.
 
     Raises:
@@ -52,9 +60,9 @@ def load(contexts, classes: int = 2, weights: str | Path | None = None, **option
         copy_weights(net, operators)
     except DataError as error:
         raise DataError(f"The weights {weights} are not this network's: {error}.") from None
-    if classes == 2:
+    if classes == 2 and not new_scores:
         person_head(net)
-    elif classes != VOC_CLASSES:
+    elif new_scores or classes != VOC_CLASSES:
         new_head(net, classes)
     return net
 

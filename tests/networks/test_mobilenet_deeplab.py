@@ -177,6 +177,9 @@ def test_a_person_head_keeps_two_rows_on_every_context(weights):
         np.testing.assert_allclose(two, scores[:, [VOC_BACKGROUND, VOC_PERSON]], atol=1e-5)
     assert net.head.scores.weight.grad_req == "write"
     assert load(contexts, classes=5)(image).shape == (1, 5, 64, 64)
+    new = load(contexts, new_scores=True)(image).asnumpy()
+    assert new.shape == (1, 2, 64, 64)
+    assert abs(new - scores[:, [VOC_BACKGROUND, VOC_PERSON]]).max() > 0.1
 
 
 def test_people_are_found_before_any_fine_tuning(weights):
