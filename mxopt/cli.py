@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce = command("reproduce", _reproduce, "run the notebooks and leave a folder of results")
     reproduce.add_argument("--tier", **tiers)
     reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
+    reproduce.add_argument("--only", default="", help="one notebook, such as 8_2")
 
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
     report.add_argument("results", type=Path)
@@ -113,7 +114,7 @@ def _option(word: str) -> tuple[str, object]:
 def _reproduce(chosen) -> int:
     from mxopt.reproduce import reproduce
 
-    reproduce(chosen.tier, chosen.results)
+    reproduce(chosen.tier, chosen.results, only=chosen.only)
     return 0
 
 

@@ -55,30 +55,51 @@ SETTINGS = {
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
         },
     },
+    # ``speed`` are levers that make an epoch faster, ``learning`` those that make it teach more,
+    # each added to those before it (mxopt.measure.ladder).
     "8_2": {
         "smoke": {
             "repeats": 3,
             "training": {"network": "tiny", "size": 96, "limit": 40},
             "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1},
-            "after": {"hybridize": "static", "preprocess": "cached", "momentum": 0.9},
+            "speed": {"static": {"hybridize": "static"}, "cached": {"preprocess": "cached"}},
+            "learning": {"after": {"momentum": 0.9}},
+            "ladder": {"limit": 20, "epochs": 2},
         },
         "cpu": {
             "repeats": 3,
-            "training": {"network": "deeplab_mobilenetv2", "size": 320},
+            "training": {"network": "deeplab_mobilenetv2", "size": 480, "new_scores": True},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
-            "after": {
-                "hybridize": "static",
-                "preprocess": "cached",
-                "momentum": 0.9,
-                "learning_rate": 0.003,
-                "schedule": "poly",
+            "speed": {
+                "static": {"hybridize": "static"},
+                "cached": {"preprocess": "cached"},
+                "interleaved": {"interleaved": True},
+                "frozen": {"frozen": 7},
+                "fused": {"hybridize": "fused"},
+                "relu": {"bounded": 7},
             },
+            "learning": {
+                "scores": {"new_scores": False},
+                "after": {
+                    "learning_rate": 0.006,
+                    "momentum": 0.9,
+                    "schedule": "poly",
+                    "average_from": 0.5,
+                },
+            },
+            "ladder": {"limit": 16, "epochs": 2},
         },
         "gpu": {
             "repeats": 3,
             "training": {"network": "deeplab_resnet101", "size": 480},
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1},
-            "after": {"hybridize": "static", "preprocess": "device", "precision": "amp"},
+            "speed": {
+                "static": {"hybridize": "static"},
+                "device": {"preprocess": "device"},
+                "amp": {"precision": "amp"},
+            },
+            "learning": {"after": {"momentum": 0.9, "learning_rate": 0.01, "schedule": "poly"}},
+            "ladder": {"limit": 40, "epochs": 2},
         },
     },
 }

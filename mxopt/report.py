@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import html
 import math
+import statistics
 from dataclasses import dataclass
 
 from mxopt import book
-from mxopt.measure import Experiment, TimeToTarget
+from mxopt.measure import Experiment, TimeToTarget, time_to_target
+
+# What every table of pairs shows.
+PAIRS = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,34 @@ def comparison(experiment: Experiment) -> Table:
                 factors(experiment.factors(arm, baseline)),
                 _median(experiment, baseline),
                 _median(experiment, arm),
-                "not measured" if ratio is None else
-                f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}], n = {ratio.pairs}",
+                "not measured" if ratio is None else str(ratio),
                 experiment.verdict(arm, baseline),
             ]
         )  # fmt: skip
-    columns = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
-    return Table(columns, rows, _caption(experiment, figure_name(experiment.figure)))
+    return Table(PAIRS, rows, _caption(experiment, figure_name(experiment.figure)))
+
+
+def targets(experiment: Experiment) -> Table:
+    """Return the experiment's pairs by the time to the quality that the first of them ended with.
+
+    Medians over the pairs; a run that never got there makes the time infinite.
+    """
+    rows = []
+    for baseline, arm in experiment.compared():
+        found = time_to_target(experiment, arm, baseline=baseline)
+        times = [
+            number(statistics.median(seconds), "s") if seconds else "not measured"
+            for seconds in (found.before, found.after)
+        ]
+        if found.ratio:
+            result = [str(found.ratio), experiment.judge(found.ratio, arm, baseline)]
+        else:
+            count = len(found.targets)
+            result = ["no ratio", f"{found.missed} of {count} runs never reached the target"]
+        differing = factors(experiment.factors(arm, baseline))
+        rows.append([f"{baseline} → {arm}", differing, *times, *result])
+    about = f"seconds until the {figure_name(experiment.target)} that before ended with"
+    return Table(PAIRS, rows, _caption(experiment, about))
 
 
 def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:
@@ -136,7 +161,7 @@ def operators(experiment: Experiment, most: int = 10) -> Table:
             totals[name] = totals.get(name, 0.0) + value
     names = sorted(totals, key=totals.get, reverse=True)
     rows = [
-        [name, *(number(found.get(name, 0.0), "s") for found in seconds.values())]
+        [name, *(number(f[name], "s") if name in f else "none" for f in seconds.values())]
         for name in names[:most]
     ]
     left = (sum(found.get(name, 0.0) for name in names[most:]) for found in seconds.values())

@@ -30,6 +30,7 @@ def reproduce(
     tier: str | None = None,
     folder: str | os.PathLike | None = None,
     notebooks: str | os.PathLike = NOTEBOOKS,
+    only: str = "",
 ) -> Path:
     """Run every notebook on the tier that this machine can do, and return the results folder.
 
@@ -40,9 +41,10 @@ def reproduce(
         tier: ``smoke``, ``cpu`` or ``gpu``; None picks one and says why.
         folder: where results go; a new folder in ``results`` otherwise.
         notebooks: the folder that holds the notebooks.
+        only: the beginning of a notebook's name, such as ``8_2``; all of them otherwise.
 
     Raises:
-        DataError: there are no notebooks there.
+        DataError: there are no notebooks there, or none of that name.
         NotebookError: a cell failed; the message names it.
         MxoptError: the tier cannot run here, or the folder cannot be written.
     """
@@ -51,6 +53,10 @@ def reproduce(
         raise DataError(
             f"there are no notebooks in {notebooks}; run this from a clone of the repository"
         )
+    chosen = [path for path in found if path.name.startswith(only)]
+    if not chosen:
+        names = ", ".join(path.stem for path in found)
+        raise DataError(f"no notebook's name begins with {only!r}; there are {names}")
     picked = hardware.pick_tier(tier)
     print(f"tier: {picked.name} ({picked.why})")
     home = lab.make_folder(Path(folder or lab.new_results_folder()).absolute())
@@ -60,7 +66,7 @@ def reproduce(
                      started=f"{datetime.now():%Y-%m-%d %H:%M}")  # fmt: skip
     os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))
     start = time.monotonic()
-    for notebook in found:
+    for notebook in chosen:
         execute(notebook, home)
     print(f"{results.write_page(home)} after {progress.duration(time.monotonic() - start)}")
     return home

@@ -42,6 +42,11 @@ def page(folder: str | Path) -> str:
     for path, experiment in experiments:
         table = report.comparison if experiment.compared() else report.arms
         parts += [f"## {experiment.title or experiment.name}", str(table(experiment))]
+        if experiment.target:
+            parts += [f"Time to target, {report.figure_name(experiment.target)}:",
+                      str(report.targets(experiment))]  # fmt: skip
+        if experiment.workload == "mxopt.workloads:profile":
+            parts.append(str(report.operators(experiment)))
         plots = sorted(path.glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):
@@ -61,10 +66,13 @@ def headline(folder: str | Path) -> report.Table:
     """Return every pair of every experiment below a folder as one table, for a README."""
     rows = []
     for _, experiment in read_experiments(folder):
-        for pair, differs, before, after, ratio, verdict in report.comparison(experiment).rows:
-            rows.append([f"{experiment.title}: {pair}", differs, before, after, ratio, verdict])
-    columns = ["experiment", "what differs", "before", "after", "times better [95 %]", "verdict"]
-    return report.Table(columns, rows)
+        tables = {experiment.title: report.comparison(experiment)}
+        if experiment.target:
+            title = f"{experiment.title}, time to target"
+            tables[title] = report.targets(experiment)
+        for title, table in tables.items():
+            rows += [[f"{title}: {pair}", *cells] for pair, *cells in table.rows]
+    return report.Table(["experiment", *report.PAIRS[1:]], rows)
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:

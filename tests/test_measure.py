@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxopt.errors import RecordError
-from mxopt.measure import interleave, process, ratio, read_experiment, run
+from mxopt.measure import interleave, ladder, process, ratio, read_experiment, run
 from mxopt.measure.statistics import PAIRS_FOR_BOOTSTRAP
 from mxopt.plan import Plan
 
@@ -145,3 +145,16 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(pairs):
         hits += found.low <= 2 <= found.high
     # 95 % is promised; a percentile bootstrap of eight pairs is known to give a little less.
     assert hits / 200 >= (0.9 if pairs < PAIRS_FOR_BOOTSTRAP else 0.85)
+
+
+def test_a_ladder_adds_one_lever_to_those_before_it():
+    levers = {
+        "static": {"hybridize": "static"},
+        "small": {"size": 32},
+        "both": {"size": 16, "seed": 3},
+    }
+    arms, options = ladder(Plan(epochs=2), levers, {"size": 64})
+    assert list(arms) == ["before", "static", "small", "both"]
+    assert arms["small"] == arms["static"] == Plan(epochs=2, hybridize="static")
+    assert arms["both"] == Plan(epochs=2, hybridize="static", seed=3)
+    assert [options[name]["size"] for name in arms] == [64, 64, 32, 16]

@@ -117,3 +117,19 @@ def test_a_drifted_figure_in_a_readme_is_seen(tmp_path):
     digit = next(i for i in range(text.index("n = ", begin), len(text)) if text[i].isdigit())
     readme.write_text(text[:digit] + "99" + text[digit + 1 :], encoding="utf-8")
     assert results.update_readme(readme, RECORDS) == text
+
+
+def test_operators_are_listed_by_the_time_they_take_in_all_arms():
+    profiled = Experiment(
+        "profile", "w", {"before": Plan(), "after": Plan()},
+        runs={
+            "before": [run(3.0, operator_seconds={"clip": 1.5, "Convolution": 1.0, "sum": 0.25})],
+            "after": [run(1.5, operator_seconds={"Convolution": 1.25, "Concat": 0.125})],
+        },
+    )  # fmt: skip
+    assert report.operators(profiled, most=2).rows == [
+        ["Convolution", "1 s", "1.25 s"],
+        ["clip", "1.5 s", "none"],
+        ["2 others", "0.25 s", "0.125 s"],
+        ["the epoch", "3 s", "1.5 s"],
+    ]

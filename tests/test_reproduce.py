@@ -78,6 +78,12 @@ def test_a_folder_with_results_is_refused(tmp_path):
         reproduce.reproduce("smoke", tmp_path, tmp_path)
 
 
+def test_a_name_that_no_notebook_has_is_refused_with_those_that_are_there(tmp_path):
+    with pytest.raises(DataError, match=r"begins with '8_9'; there are 8_1_.*, 8_2_"):
+        reproduce.reproduce("smoke", tmp_path / "results", only="8_9")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("path", sorted(CHAPTER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_the_chapters_notebooks_hold_no_outputs(path):
     cells = json.loads(path.read_text())["cells"]

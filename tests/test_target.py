@@ -50,3 +50,29 @@ def test_a_run_that_did_not_end_well_is_no_pair():
         experiment([run(1, [0.5])], [run(1, [0.9], status="diverged")]), "a", "validation_mIoU"
     )
     assert (found.targets, found.ratio) == ([], None)
+
+
+def test_pairs_are_compared_by_the_time_to_target_and_the_quality_at_the_end():
+    def arm(seconds, scores, quality):
+        runs = [run(seconds, scores), run(seconds * 1.1, scores), run(seconds, scores)]
+        for one in runs:
+            one.figures["test"] = quality
+        return runs
+
+    compared = Experiment(
+        "e", "w", {"before": Plan(), "good": Plan(epochs=2), "lossy": Plan(), "never": Plan()},
+        quality="test", margin=0.005, target="validation_mIoU",
+        runs={
+            "before": arm(10, [0.5, 0.7], 0.80),
+            "good": arm(2, [0.7], 0.796),
+            "lossy": arm(2, [0.7], 0.79),
+            "never": arm(2, [0.6], 0.9),
+        },
+    )  # fmt: skip
+    good, lossy, never = report.targets(compared).rows
+    assert good == [
+        "before → good", "epochs: 1 → 2", "20 s", "2 s", "10.00 [10.00, 10.00], n = 3",
+        "faster, test holds",
+    ]  # fmt: skip
+    assert lossy[-1] == "faster, test lost: 0.800 to 0.790"
+    assert never[3:] == ["infinite", "no ratio", "3 of 3 runs never reached the target"]

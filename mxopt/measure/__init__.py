@@ -5,7 +5,7 @@ turns (A B A B ...), so that a machine that slows down slows all of them. What i
 ratio of paired runs, with a 95 % interval and the number of pairs.
 """
 
-from mxopt.measure.experiment import Experiment, interleave, read_experiment
+from mxopt.measure.experiment import Experiment, interleave, ladder, read_experiment
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.measure.target import TimeToTarget, time_to_target
@@ -15,6 +15,7 @@ __all__ = [
     "Ratio",
     "TimeToTarget",
     "interleave",
+    "ladder",
     "ratio",
     "read_experiment",
     "run",

@@ -31,6 +31,8 @@ class Experiment:
         figure: the figure that is compared, ``unit`` its unit, ``better`` its good direction.
         quality: a figure that must hold for a speed-up to be claimed, higher being better;
             ``margin`` is how much of it may be lost.
+        target: a figure of epochs, higher being better; given, arms are compared as well by the
+            time until they first reach what the baseline ended with (:func:`time_to_target`).
         runs: each arm's runs, in order.
     """
 
@@ -43,6 +45,7 @@ class Experiment:
     better: str = "lower"
     quality: str = ""
     margin: float = 0.0
+    target: str = ""
     pairs: list | None = None
     options: dict = field(default_factory=dict)
     arm_options: dict = field(default_factory=dict)
@@ -112,6 +115,10 @@ class Experiment:
         if found is None:
             bad = arm if self.why_not(arm) else baseline
             return f"{bad} {self.runs[bad][0].status if self.runs.get(bad) else 'was not run'}"
+        return self.judge(found, arm, baseline)
+
+    def judge(self, found: Ratio, arm: str, baseline: str) -> str:
+        """Say what a ratio of two arms shows; faster is only faster where quality holds."""
         if not self.quality or found.verdict != "faster":
             return found.verdict
         before, after = self.median(baseline, self.quality), self.median(arm, self.quality)
@@ -125,6 +132,28 @@ class Experiment:
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
         path = Path(folder) / "experiment.json"
         path.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+
+
+def ladder(before: Plan, levers: dict[str, dict], options: dict) -> tuple[dict, dict]:
+    """Return arms that climb from a plan, each with one lever more than the arm before it.
+
+    Args:
+        before: the plan of the first arm, which is called ``before``.
+        levers: for each further arm what it changes: switches of the plan, and options of the
+            workload under any other name.
+        options: of the first arm.
+
+    Returns:
+        The arms for :func:`interleave`, and its ``arm_options``.
+    """
+    arms, arm_options = {"before": before}, {"before": dict(options)}
+    plan, options = before, dict(options)
+    for name, changes in levers.items():
+        switches = {key: value for key, value in changes.items() if key in before.as_dict()}
+        plan = plan.replace(**switches)
+        options = {**options, **{k: v for k, v in changes.items() if k not in switches}}
+        arms[name], arm_options[name] = plan, options
+    return arms, arm_options
 
 
 def read_experiment(folder: str | os.PathLike) -> Experiment:

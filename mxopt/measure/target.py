@@ -48,14 +48,16 @@ def seconds_to(run: Run, target: float, metric: str) -> float:
 
 
 def time_to_target(
-    experiment: Experiment, arm: str, metric: str, baseline: str | None = None
+    experiment: Experiment, arm: str, metric: str | None = None, baseline: str | None = None
 ) -> TimeToTarget:
     """Compare two arms by the time they need to the baseline's final quality.
 
     Args:
-        metric: a figure of ``epoch`` events, higher being better, such as ``validation_mIoU``.
+        metric: a figure of ``epoch`` events, higher being better, such as ``validation_mIoU``;
+            the experiment's ``target`` if not given.
         baseline: the first arm if not given.
     """
+    metric = metric or experiment.target
     pairs = list(zip(experiment.runs[baseline or experiment.baseline], experiment.runs[arm]))
     pairs = [(before, after) for before, after in pairs if before.ok and after.ok]
     targets = [before.all("epoch")[-1][metric] for before, _ in pairs]
