@@ -25,7 +25,9 @@ PREPROCESS = ("lazy", "cached", "device", "roundtrip")
 PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
 OPENMP = ("default", "intel")
-SCHEDULES = ("constant", "poly", "cosine")
+SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
+OPTIMIZERS = ("sgd", "adam")
+BUCKETING = ("none", "length", "tokens")
 
 _CHOICES = {
     "engine": ENGINES,
@@ -34,6 +36,8 @@ _CHOICES = {
     "precision": PRECISIONS,
     "affinity": AFFINITIES,
     "openmp": OPENMP,
+    "bucketing": BUCKETING,
+    "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
 }
 _AT_LEAST = {
@@ -76,6 +80,8 @@ class Plan:
         preprocess: where samples are transformed and where the result lives: ``lazy`` (host,
             again in every epoch), ``cached`` (host, once), ``device`` (on the device, staying
             there), ``roundtrip`` (on the device, copied back to the host batch by batch).
+        bucketing: which sentences share a batch: ``none`` (as they come), ``length`` (of like
+            length), ``tokens`` (of like length, and ``batch_size`` counts target tokens).
         workers: worker processes of the DataLoader; 0 loads in the training process.
         prefetch: batches loaded ahead by the workers; ``None`` is MXNet's two for each worker.
     Numbers:
@@ -83,11 +89,13 @@ class Plan:
             precision, float16), ``bfloat16`` (automatic mixed precision, bfloat16).
     Devices:
         devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``.
-    Optimisation (SGD):
+    Optimisation:
+        optimizer: ``sgd`` or ``adam``, with the decay rates of the Transformer (0.9, 0.98).
         batch_size: samples a step, over all devices.
-        learning_rate, momentum, weight_decay: of ``mx.optimizer.SGD``.
+        learning_rate, momentum, weight_decay: of the optimizer; only SGD has the momentum.
         clip_norm: largest allowed L2 norm of all gradients together; ``None`` never clips.
-        schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers) or ``cosine``.
+        schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
+            ``inverse_sqrt`` (of the step, from the end of the warm-up on, as the Transformer's).
         warmup_epochs: epochs of linear warm-up before the schedule.
         average_from: epochs after which the weights of all further steps are averaged, such as
             0.5; the average is what is validated and tested. ``None`` never averages.
@@ -107,17 +115,19 @@ class Plan:
     hybridize: str = "no"
     frozen: int = 0
     preprocess: str = "lazy"
+    bucketing: str = "none"
     workers: int = 0
     prefetch: int | None = None
     precision: str = "float32"
     devices: str = "cpu:0"
     batch_size: int = 4
+    optimizer: str = "sgd"
     learning_rate: float = 0.1
     momentum: float = 0.0
     weight_decay: float = 0.0
     clip_norm: float | None = None
     schedule: str = "constant"
-    warmup_epochs: int = 0
+    warmup_epochs: float = 0
     average_from: float | None = None
     accumulation: int = 1
     epochs: int = 1
@@ -152,6 +162,8 @@ class Plan:
             raise PlanError(
                 "hybridize='fused' is for frozen stages on a CPU; take 'static', or set frozen"
             )
+        if self.optimizer == "adam" and self.momentum:
+            raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")
         if self.average_from is not None and self.average_from >= self.epochs:
             raise PlanError(
                 f"average_from={self.average_from} must be less than epochs={self.epochs}, or no "

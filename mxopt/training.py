@@ -16,7 +16,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt import freezing, parallel, pipeline, precision
+from mxopt import freezing, parallel, pipeline, precision, sequences
 from mxopt.averaging import Average
 from mxopt.engine import timed
 from mxopt.errors import Diverged
@@ -32,6 +32,7 @@ class Data:
         transform: turns one raw sample's arrays into what is batched: inputs, then labels.
         kind: ``real`` or ``stand-in``; every result says which.
         origin: where they were found, in words.
+        collate: for sentences, what makes a batch's arrays (``mxopt.sequences.PairBatch``).
     """
 
     train: gluon.data.Dataset
@@ -40,6 +41,7 @@ class Data:
     transform: Callable
     kind: str
     origin: str = ""
+    collate: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,20 @@ class Recipe:
         network: ``network(contexts) -> gluon.Block`` with its parameters on all contexts.
         loss: ``loss(output, *labels)`` -> one loss a sample, shape (samples,) or (samples, ...).
         metric: ``metric()`` -> something with ``update(labels, outputs)`` and ``get()``, as
-            ``mx.metric`` and GluonCV have them.
+            ``mx.metric`` and GluonCV have them; None if there is nothing but the loss.
         inputs: how many of a batch's arrays the network takes; the rest are labels.
+        score: ``score(net, data, split)`` -> further figures of a split, such as BLEU.
+        unit: what a batch's size counts and losses are averaged over.
     """
 
     name: str
     data: Callable[[], Data]
     network: Callable
     loss: Callable
-    metric: Callable
+    metric: Callable | None
     inputs: int = 1
+    score: Callable | None = None
+    unit: str = "sample"
 
 
 def fit(
@@ -84,7 +90,8 @@ def fit(
     Returns:
         The figures of the run: ``seconds`` (training, all epochs, no validation),
         ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
-        on, ``samples_per_second`` (steady state: without the first step),
+        on, ``samples_per_second`` (steady state: without the first step; both are named after
+        the recipe's unit),
         ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
         ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric), ``skipped_steps``
         (overflows under AMP).
@@ -110,23 +117,22 @@ def fit(
     loaders, preparation = {}, {}
     for split in ("train", "validation", "test") if evaluate else ("train",):
         with timed() as clock:
-            loaders[split] = pipeline.make_loader(
-                getattr(data, split), transform, plan, contexts, shuffle=split == "train"
-            )
+            loaders[split] = make_loader(data, split, transform, plan, contexts)
         preparation[split] = clock.seconds
     if plan.hybridize != "no":
         static = plan.hybridize != "yes"
         learner.hybridize(static_alloc=static, static_shape=static)
     trainer = numbers.attach(make_trainer(learner, plan, numbers))
     average = Average(learner.collect_params())
-    task = _Task(recipe, learner, numbers, trainer, plan, contexts, average)
+    task = _Task(recipe, data, learner, numbers, trainer, plan, contexts, average)
     setup = time.perf_counter() - begin
     weights = sorted({np.dtype(p.dtype).name for p in net.collect_params().values()})
     write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
           evaluation_preprocessing_seconds=sum(preparation.values()) - preparation["train"],
           weights=weights)  # fmt: skip
 
-    totals = {"seconds": 0.0, "samples": 0}
+    units = f"{recipe.unit}s"
+    totals = {"seconds": 0.0, units: 0}
     first = None
     for epoch in range(plan.epochs):
         with timed() as clock:
@@ -136,7 +142,7 @@ def fit(
         write("steps", epoch=epoch, losses=losses.tolist(), sizes=sizes)
         _check_losses(losses, epoch * len(sizes))
         totals["seconds"] += clock.seconds
-        totals["samples"] += sum(sizes)
+        totals[units] += sum(sizes)
         train_loss = float(np.average(losses, weights=sizes))
         scores = {}
         with average.in_place():
@@ -144,7 +150,7 @@ def fit(
                 with timed() as validation_clock:
                     scores = task.evaluate(loaders["validation"], "validation")
                 scores["validation_seconds"] = validation_clock.seconds
-            write("epoch", epoch=epoch, seconds=clock.seconds, samples=sum(sizes),
+            write("epoch", epoch=epoch, seconds=clock.seconds, **{units: sum(sizes)},
                   train_loss=train_loss, **scores)  # fmt: skip
             if on_epoch:
                 on_epoch(net)
@@ -155,7 +161,7 @@ def fit(
     return {
         **totals,
         "training_seconds": preparation["train"] + totals["seconds"],
-        "samples_per_second": (totals["samples"] - first[1]) / steady if steady > 0 else math.nan,
+        f"{units}_per_second": (totals[units] - first[1]) / steady if steady > 0 else math.nan,
         "first_step_seconds": first[0],
         "setup_seconds": setup,
         "end_to_end_seconds": time.perf_counter() - begin,
@@ -165,6 +171,14 @@ def fit(
     }
 
 
+def make_loader(data: Data, split: str, transform: Callable, plan: Plan, contexts: list):
+    """Return a split's loader: of ``mxopt.pipeline``, or of ``mxopt.sequences`` for sentences."""
+    dataset, shuffle = getattr(data, split), split == "train"
+    if data.collate:
+        return sequences.SentenceLoader(dataset, transform, data.collate, plan, contexts, shuffle)
+    return pipeline.make_loader(dataset, transform, plan, contexts, shuffle)
+
+
 def seed_everything(seed: int) -> None:
     """Seed MXNet's and NumPy's generators: weights, augmentation, dropout."""
     mx.random.seed(seed)
@@ -172,33 +186,35 @@ def seed_everything(seed: int) -> None:
 
 
 def make_trainer(net: gluon.Block, plan: Plan, numbers: precision.Float32) -> gluon.Trainer:
-    """Return an SGD trainer; updates stay off the kvstore, as AMP and clipping need."""
+    """Return the plan's trainer; updates stay off the kvstore, as AMP and clipping need.
+
+    Adam's decay rates and epsilon are those of Vaswani et al. (2017), section 5.3.
+    """
     parameters = net.collect_params()
     for parameter in parameters.values():
         if plan.accumulation > 1 and parameter.grad_req != "null":
             parameter.grad_req = "add"
-    return gluon.Trainer(
-        parameters,
-        "sgd",
-        {
-            "learning_rate": plan.learning_rate,
-            "momentum": plan.momentum,
-            "wd": plan.weight_decay,
-            **numbers.optimizer_options,
-        },
-        update_on_kvstore=False,
-    )
+    own = {
+        "sgd": {"momentum": plan.momentum},
+        "adam": {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9},
+    }
+    options = {"learning_rate": plan.learning_rate, "wd": plan.weight_decay}
+    options.update(own[plan.optimizer], **numbers.optimizer_options)
+    return gluon.Trainer(parameters, plan.optimizer, options, update_on_kvstore=False)
 
 
 def learning_rate(plan: Plan, step: int, steps_per_epoch: int) -> float:
     """Return the learning rate of an update: linear warm-up, then the plan's schedule.
 
     ``poly`` is (1 - progress) ** 0.9 as in DeepLab (Chen et al., 2017), ``cosine`` half a cosine
-    (Loshchilov and Hutter, "SGDR", 2017); both reach 0 after the last update.
+    (Loshchilov and Hutter, "SGDR", 2017); both reach 0 after the last update. ``inverse_sqrt``
+    falls with the square root of the step (Vaswani et al., 2017) and reaches 0 never.
     """
     warmup = plan.warmup_epochs * steps_per_epoch
     if step < warmup:
         return plan.learning_rate * (step + 1) / warmup
+    if plan.schedule == "inverse_sqrt":
+        return plan.learning_rate * math.sqrt(max(1, warmup) / max(1, warmup, step + 1))
     progress = (step - warmup) / max(1, plan.epochs * steps_per_epoch - warmup)
     shape = {
         "constant": 1.0,
@@ -213,6 +229,7 @@ class _Task:
     """A network in training, with all that one step needs."""
 
     recipe: Recipe
+    data: Data
     net: gluon.Block
     numbers: precision.Float32
     trainer: gluon.Trainer
@@ -270,24 +287,25 @@ class _Task:
 
     def evaluate(self, loader, split: str) -> dict[str, float]:
         """Return a split's mean loss and metrics, each sample visited once."""
-        metric = self.recipe.metric()
-        sums, samples = [], 0
+        metric = self.recipe.metric() if self.recipe.metric else None
+        sums, units = [], 0
         for batch in loader:
             for shard in batch.shards:
                 output, labels = self._forward(shard)
                 losses = self.recipe.loss(output, *labels)
                 sums.append(losses.reshape((len(losses), -1)).mean(axis=1).sum())
-                metric.update(list(labels), [output])
-            samples += batch.size
+                if metric:
+                    metric.update(list(labels), [output])
+            units += batch.size
         total = sum(float(value.asscalar()) for value in sums)
-        return {f"{split}_loss": total / samples, **_scores(metric, split)}
-
-
-def _scores(metric, split: str) -> dict[str, float]:
-    names, values = metric.get()
-    if isinstance(names, str):
-        names, values = [names], [values]
-    return {f"{split}_{name}": float(value) for name, value in zip(names, values)}
+        scores = {"loss": total / units}
+        if metric:
+            names, values = metric.get()
+            named = isinstance(names, str)
+            scores.update(zip([names], [values]) if named else zip(names, values))
+        if self.recipe.score:
+            scores.update(self.recipe.score(self.net, self.data, split))
+        return {f"{split}_{name}": float(value) for name, value in scores.items()}
 
 
 def _check_losses(losses: np.ndarray, steps_before: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 import toy
 
 from mxopt import training
-from mxopt.errors import Diverged
+from mxopt.errors import Diverged, PlanError
 from mxopt.plan import Plan
 from mxopt.training import fit, learning_rate
 
@@ -114,3 +114,28 @@ def test_networks_with_batch_norm_train_on_several_contexts():
 
     figures, _ = fitted(Plan(devices="cpu:0-1", batch_size=5), toy.toy(network=network))
     assert math.isfinite(figures["test_loss"])
+
+
+def test_the_inverse_square_root_falls_from_the_end_of_the_warm_up_on():
+    plan = Plan(learning_rate=1.0, epochs=4, warmup_epochs=1, schedule="inverse_sqrt")
+    rates = [learning_rate(plan, step, 4) for step in range(16)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert rates[15] == pytest.approx(0.5)
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+
+
+def test_adam_learns_the_toy_too():
+    plan = Plan(batch_size=4, epochs=6, optimizer="adam", learning_rate=0.05)
+    assert fitted(plan)[0]["test_accuracy"] == 1
+    with pytest.raises(PlanError, match="is SGD's"):
+        plan.replace(momentum=0.9)
+
+
+def test_figures_are_named_after_what_a_recipe_counts_and_scored_as_it_says():
+    def score(net, data, split):
+        return {"size": len(getattr(data, split))}
+
+    figures, events = fitted(Plan(), toy.toy(unit="token", metric=None, score=score))
+    assert figures["tokens"] == of(events, "epoch")[0]["tokens"] == 22
+    assert figures["tokens_per_second"] > 0
+    assert (figures["validation_size"], figures["test_size"]) == (7, 5)

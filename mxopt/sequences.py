@@ -1,0 +1,144 @@
+"""The input pipeline for sentences: planned batches of padded tokens.
+
+What :mod:`mxopt.pipeline` is for images, for samples that differ in length. ``plan.bucketing``
+decides which sentences share a batch (:mod:`mxopt.bucketing`), ``plan.preprocess`` where they are
+made into numbers:
+
+============  =========================================  =========================================
+placement     tokens are made                            and kept
+============  =========================================  =========================================
+``lazy``      again in every epoch                       nowhere
+``cached``    once                                       as lists on the host
+``device``    once                                       as one padded array on the device
+============  =========================================  =========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from mxnet import nd
+
+from mxopt import bucketing
+from mxopt.errors import DataError, PlanError
+from mxopt.parallel import split_and_load
+from mxopt.pipeline import Batch, epoch_order
+from mxopt.plan import Plan
+
+
+class PairBatch:
+    """Makes a batch's arrays of pairs of token lists.
+
+    Args:
+        pad, bos, eos: the vocabulary's numbers for padding, begin and end of a sentence.
+    """
+
+    def __init__(self, pad: int, bos: int, eos: int):
+        self.pad, self.bos, self.eos = pad, bos, eos
+
+    def __call__(self, pairs, source: int | None = None, target: int | None = None) -> tuple:
+        """Return what a translator takes, all int32.
+
+        Args:
+            pairs: for each sample its source tokens and its target tokens.
+            source, target: lengths to pad to, the end of a sentence included; those of the
+                longest if not given.
+
+        Returns:
+            source tokens (samples, source length), target tokens after a begin of sentence
+            (samples, target length), how many of each are real (samples,) and (samples,), and the
+            target tokens up to an end of sentence (samples, target length).
+        """
+        sources = [[*tokens, self.eos] for tokens, _ in pairs]
+        shifted = [[self.bos, *tokens] for _, tokens in pairs]
+        words = [[*tokens, self.eos] for _, tokens in pairs]
+        return (
+            bucketing.pad(sources, self.pad, length=source),
+            bucketing.pad(shifted, self.pad, length=target),
+            np.array([len(row) for row in sources], np.int32),
+            np.array([len(row) for row in words], np.int32),
+            bucketing.pad(words, self.pad, length=target),
+        )
+
+
+class SentenceLoader:
+    """One pass an epoch over pairs of sentences, every pair once, in padded batches.
+
+    A batch's ``size`` is its number of real target tokens: what losses are averaged over.
+
+    Args:
+        dataset: raw pairs.
+        transform: turns a raw pair into (source tokens, target tokens).
+        collate: a :class:`PairBatch`.
+        plan: bucketing, placement, batch size, seed.
+        contexts: where the batches are wanted.
+        shuffle: whether each epoch has an order of its own.
+
+    Raises:
+        DataError: the data set is empty.
+        PlanError: a switch that does not go with sentences.
+    """
+
+    def __init__(
+        self, dataset, transform: Callable, collate: PairBatch, plan: Plan, contexts, shuffle
+    ):
+        if not len(dataset):
+            raise DataError("the data set is empty: a loader needs at least one sentence")
+        if plan.preprocess == "roundtrip" or plan.workers:
+            raise PlanError(
+                f"preprocess={plan.preprocess!r} with workers={plan.workers} does not go with "
+                "sentences; take lazy, cached or device, and workers=0"
+            )
+        if plan.preprocess == "device" and len(contexts) > 1:
+            raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
+        self._dataset, self._transform, self._collate = dataset, transform, collate
+        self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
+        self._epoch = 0
+        self._kept = self._resident = None
+        pairs = [transform(*dataset[row]) for row in range(len(dataset))]
+        # One more on each side, for begin and end of the sentence.
+        self._lengths = np.array([[len(source) + 1, len(target) + 1] for source, target in pairs])
+        if plan.preprocess == "cached":
+            self._kept = pairs
+        elif plan.preprocess == "device":
+            self._resident = [nd.array(a, contexts[0], a.dtype) for a in collate(pairs)]
+
+    def batches(self, epoch: int) -> list[bucketing.PlannedBatch]:
+        """Return an epoch's batches: which pairs, padded how far."""
+        plan = self._plan
+        seed = plan.seed if self._shuffle else None
+        if plan.bucketing == "length":
+            return bucketing.by_length(self._lengths, plan.batch_size, seed=seed, epoch=epoch)
+        if plan.bucketing == "tokens":
+            return bucketing.by_tokens(self._lengths, plan.batch_size, seed=seed, epoch=epoch)
+        order = epoch_order(len(self._lengths), self._shuffle, plan.seed, epoch)
+        batches = []
+        for start in range(0, len(order), plan.batch_size):
+            rows = order[start : start + plan.batch_size]
+            source, target = self._lengths[rows].max(axis=0).tolist()
+            batches.append(bucketing.PlannedBatch(rows.tolist(), source, target))
+        return batches
+
+    def __len__(self):
+        return len(self.batches(0))
+
+    def __iter__(self):
+        batches = self.batches(self._epoch)
+        self._epoch += 1
+        for batch in batches:
+            size = int(self._lengths[batch.rows, 1].sum())
+            yield Batch(split_and_load(self._arrays(batch), self._contexts), size)
+
+    def _arrays(self, batch):
+        if self._resident:
+            rows = nd.array(batch.rows, self._contexts[0], dtype="int32")
+            taken = [nd.take(array, rows) for array in self._resident]
+            lengths = (batch.source, batch.target, None, None, batch.target)
+            return [a if n is None else a[:, :n] for a, n in zip(taken, lengths)]
+        if self._kept:
+            pairs = [self._kept[row] for row in batch.rows]
+        else:
+            pairs = [self._transform(*self._dataset[row]) for row in batch.rows]
+        arrays = self._collate(pairs, batch.source, batch.target)
+        return [nd.array(array, dtype="int32") for array in arrays]
