@@ -86,10 +86,10 @@ class Pass:
         F, units = self.F, self.units
         gamma, beta, epsilon = self.value(block.gamma), self.value(block.beta), block._epsilon
         if "norm" not in self._fast:
-            return F.LayerNorm(x, gamma, beta, axis=-1, eps=epsilon)
-        column = self.ones(units, 1)
-        mean = self.dense(x, self.ones(1, units) / units, 1)
-        centred = F.elemwise_sub(x, self.dense(mean, column, units))
+            return F.LayerNorm(x, gamma, beta, axis=-1, eps=epsilon * units)
+        # Minus the mean, since a sum has nothing to do in its gradient, and a difference has.
+        mean = self.dense(x, self.ones(1, units) / -units, 1)
+        centred = F.elemwise_add(x, self.dense(mean, self.ones(units, 1), units))
         # x / sqrt(sum of squares + units * epsilon), which is short of a factor sqrt(units).
         flat = F.L2Normalization(F.reshape(centred, shape=(-3, 0)), eps=epsilon * units)
         ones = F.ones_like(F.expand_dims(ids, axis=-1))

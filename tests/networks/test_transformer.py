@@ -184,6 +184,16 @@ def test_elements_are_dropped_with_their_probability_and_the_rest_makes_up_for_i
     assert len(rows) > (0.9 * ROWS if fast else 1590)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e3])
+def test_a_norm_is_a_layer_norm_however_small_its_input_varies(scale):
+    block = mx.gluon.nn.LayerNorm(in_channels=16)
+    block.initialize()
+    x = 0.1 + scale * np.random.RandomState(0).normal(size=(2, 3, 16))
+    run = Pass(nd, nd.ones(2), ("norm",), units=16, heads=1, dropout=0)
+    mine = run.norm(nd.array(x), block, nd.ones((2, 3))).asnumpy()
+    np.testing.assert_allclose(mine, block(nd.array(x)).asnumpy(), atol=1e-5)
+
+
 def test_static_dropout_is_drawn_anew_in_every_step():
     net = network(PIECES, dropout=0.5)
     net.hybridize(static_alloc=True, static_shape=True)
