@@ -86,7 +86,7 @@ class Pass:
         F, units = self.F, self.units
         gamma, beta, epsilon = self.value(block.gamma), self.value(block.beta), block._epsilon
         if "norm" not in self._fast:
-            return F.LayerNorm(x, gamma, beta, axis=-1, eps=epsilon * units)
+            return F.LayerNorm(x, gamma, beta, axis=-1, eps=epsilon)
         # Minus the mean, since a sum has nothing to do in its gradient, and a difference has.
         mean = self.dense(x, self.ones(1, units) / -units, 1)
         centred = F.elemwise_add(x, self.dense(mean, self.ones(units, 1), units))
