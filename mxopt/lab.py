@@ -87,7 +87,7 @@ SETTINGS = {
                     "average_from": 0.5,
                 },
             },
-            "ladder": {"limit": 16, "epochs": 2},
+            "ladder": {"limit": 12, "epochs": 2},
         },
         "gpu": {
             "repeats": 3,

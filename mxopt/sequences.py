@@ -31,11 +31,12 @@ class PairBatch:
     """Makes a batch's arrays of pairs of token lists.
 
     Args:
-        pad, bos, eos: the vocabulary's numbers for padding, begin and end of a sentence.
+        vocabulary: its ``pad``, ``bos`` and ``eos`` are the numbers for padding, begin and end of
+            a sentence.
     """
 
-    def __init__(self, pad: int, bos: int, eos: int):
-        self.pad, self.bos, self.eos = pad, bos, eos
+    def __init__(self, vocabulary):
+        self.vocabulary = vocabulary
 
     def __call__(self, pairs, source: int | None = None, target: int | None = None) -> tuple:
         """Return what a translator takes, all int32.
@@ -50,15 +51,16 @@ class PairBatch:
             (samples, target length), how many of each are real (samples,) and (samples,), and the
             target tokens up to an end of sentence (samples, target length).
         """
-        sources = [[*tokens, self.eos] for tokens, _ in pairs]
-        shifted = [[self.bos, *tokens] for _, tokens in pairs]
-        words = [[*tokens, self.eos] for _, tokens in pairs]
+        own = self.vocabulary
+        sources = [[*tokens, own.eos] for tokens, _ in pairs]
+        shifted = [[own.bos, *tokens] for _, tokens in pairs]
+        words = [[*tokens, own.eos] for _, tokens in pairs]
         return (
-            bucketing.pad(sources, self.pad, length=source),
-            bucketing.pad(shifted, self.pad, length=target),
+            bucketing.pad(sources, own.pad, length=source),
+            bucketing.pad(shifted, own.pad, length=target),
             np.array([len(row) for row in sources], np.int32),
             np.array([len(row) for row in words], np.int32),
-            bucketing.pad(words, self.pad, length=target),
+            bucketing.pad(words, own.pad, length=target),
         )
 
 

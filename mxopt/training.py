@@ -56,7 +56,8 @@ class Recipe:
         metric: ``metric()`` -> something with ``update(labels, outputs)`` and ``get()``, as
             ``mx.metric`` and GluonCV have them; None if there is nothing but the loss.
         inputs: how many of a batch's arrays the network takes; the rest are labels.
-        score: ``score(net, data, split)`` -> further figures of a split, such as BLEU.
+        score: ``score(net, data, split)`` -> further figures of a split, such as BLEU, and texts
+            that belong to them, such as a signature.
         unit: what a batch's size counts and losses are averaged over.
     """
 
@@ -305,7 +306,10 @@ class _Task:
             scores.update(zip([names], [values]) if named else zip(names, values))
         if self.recipe.score:
             scores.update(self.recipe.score(self.net, self.data, split))
-        return {f"{split}_{name}": float(value) for name, value in scores.items()}
+        return {
+            f"{split}_{name}": value if isinstance(value, str) else float(value)
+            for name, value in scores.items()
+        }
 
 
 def _check_losses(losses: np.ndarray, steps_before: int) -> None:

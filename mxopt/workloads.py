@@ -9,16 +9,30 @@ from __future__ import annotations
 import json
 import os
 import statistics
+from pathlib import Path
 
 from mxopt.engine import timed
 from mxopt.plan import Plan
 
 
-def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True, **options):
-    """Train a recipe; the figures are those of ``mxopt.training.fit``."""
+def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
+          keep: int | None = None, **options) -> dict:  # fmt: skip
+    """Train a recipe; the figures are those of ``mxopt.training.fit``.
+
+    Args:
+        plan, write: as for ``fit``, and ``evaluate`` too.
+        recipe, options: what is trained.
+        keep: the seed of the run whose weights are left beside its record, as ``.params``; several
+            runs of an arm then leave one file.
+    """
     from mxopt import recipes, training
 
-    return training.fit(recipes.load(recipe, **options), plan, write, evaluate=evaluate)
+    nets: list = []
+    made = recipes.load(recipe, **options)
+    figures = training.fit(made, plan, write, on_epoch=nets.append, evaluate=evaluate)
+    if keep == plan.seed and "MXOPT_RECORD" in os.environ:
+        nets[-1].save_parameters(str(Path(os.environ["MXOPT_RECORD"]).with_suffix(".params")))
+    return figures
 
 
 def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
@@ -161,8 +175,8 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
         ``first_epoch_seconds`` with preparation included, ``samples`` an epoch, ``checksum`` (the
         same for every placement).
     """
-    from mxopt import parallel, pipeline, recipes
-    from mxopt.training import seed_everything
+    from mxopt import parallel, recipes
+    from mxopt.training import make_loader, seed_everything
 
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)
@@ -171,7 +185,7 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
     write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
     with timed() as preparation:
         if stage == "batches":
-            loader = pipeline.make_loader(dataset, data.transform, plan, contexts)
+            loader = make_loader(data, split, data.transform, plan, contexts)
         else:
             loader = _Samples(dataset, data.transform, plan, contexts[0], stage)
     durations = []

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import mxnet as mx
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from mxopt.plan import Plan
 from mxopt.sequences import PairBatch, SentenceLoader
 
 PAD, BOS, EOS = 0, 2, 3
+VOCABULARY = SimpleNamespace(pad=PAD, bos=BOS, eos=EOS)
 RANDOM = np.random.RandomState(0)
 PAIRS = [
     (" ".join(map(str, RANDOM.randint(4, 50, RANDOM.randint(1, 12)))),
@@ -23,7 +26,7 @@ def encode(*pair):
 def loader(shuffle=True, contexts=None, data=PAIRS, **switches):
     plan = Plan(**{"batch_size": 8, **switches})
     return SentenceLoader(
-        gluon.data.SimpleDataset(data), encode, PairBatch(PAD, BOS, EOS), plan,
+        gluon.data.SimpleDataset(data), encode, PairBatch(VOCABULARY), plan,
         contexts or [mx.cpu()], shuffle,
     )  # fmt: skip
 
@@ -102,7 +105,7 @@ def test_an_empty_data_set_is_refused():
 
 
 def test_lengths_may_be_given():
-    arrays = PairBatch(PAD, BOS, EOS)([([5], [6, 7])], source=4, target=6)
+    arrays = PairBatch(VOCABULARY)([([5], [6, 7])], source=4, target=6)
     assert [array.tolist() for array in arrays] == [
         [[5, EOS, PAD, PAD]], [[BOS, 6, 7, PAD, PAD, PAD]], [2], [3], [[6, 7, EOS, PAD, PAD, PAD]],
     ]  # fmt: skip

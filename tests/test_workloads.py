@@ -1,5 +1,6 @@
 import mxnet as mx
 import pytest
+import toy
 
 from mxopt import workloads
 from mxopt.plan import PREPROCESS, Plan
@@ -62,3 +63,18 @@ def test_without_evaluation_only_training_is_done_and_recorded():
     assert figures["samples"] == 22
     assert not [name for name in figures if name.startswith(("validation", "test"))]
     assert not [name for fields in events for name in fields if name.startswith("validation_")]
+
+
+def test_the_weights_of_one_seed_are_kept_beside_the_record(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXOPT_RECORD", str(tmp_path / "arm-01.jsonl"))
+    plan = Plan(batch_size=4, epochs=6, learning_rate=0.5, average_from=4)
+    figures = workloads.train(plan.replace(seed=1), ignore, recipe="toy:toy", keep=0)
+    assert not list(tmp_path.iterdir())
+    figures = workloads.train(plan, ignore, recipe="toy:toy", keep=0)
+    net = toy.network([mx.cpu()])
+    net.load_parameters(str(tmp_path / "arm-01.params"))
+    metric = mx.metric.CrossEntropy()
+    for image, label in toy.samples(5, 2):
+        image, label = toy.flat_transform(image, label)
+        metric.update([label], [net(image.expand_dims(0)).softmax()])
+    assert metric.get()[1] == pytest.approx(figures["test_loss"], rel=1e-3)

@@ -104,6 +104,17 @@ def locate(name: str, *, allow_download: bool = True) -> Location:
     return Location(name, _stand_in(wanted), "stand-in", "embedded", _sentence(passed_over))
 
 
+def stand_in(name: str) -> Location:
+    """Return the stand-in of the data set ``name``, whether or not the data set is to be had.
+
+    Raises ``DataError`` if the name is unknown or nothing stands in for it.
+    """
+    wanted = source(name)
+    if wanted.stand_in is None:
+        raise DataError(f"Nothing stands in for {wanted.title}; take the data set itself.")
+    return Location(name, _stand_in(wanted), "stand-in", "embedded", "asked for.")
+
+
 def reachable(name: str) -> tuple[bool, str]:
     """Say whether real data for ``name`` is at hand or one download away, without downloading.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import traceback
 
@@ -16,6 +17,8 @@ from mxopt.records import RecordWriter
 def main() -> None:
     """Do one job, read from standard input, and leave its record."""
     job = json.load(sys.stdin)
+    # For workloads that leave more than figures, beside their record.
+    os.environ["MXOPT_RECORD"] = job["record"]
     with RecordWriter(job.pop("record")) as writer:
         writer.begin(**job)
         figures, status, reason = {}, "ok", ""

@@ -11,7 +11,10 @@ import inspect
 
 from mxopt.errors import PlanError
 
-BUILT_IN = {"segmentation": "mxopt.recipes.segmentation:segmentation"}
+BUILT_IN = {
+    "segmentation": "mxopt.recipes.segmentation:segmentation",
+    "translation": "mxopt.recipes.translation:translation",
+}
 
 
 def resolve(name: str) -> tuple[str, str]:
