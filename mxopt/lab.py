@@ -102,14 +102,100 @@ SETTINGS = {
             "ladder": {"limit": 40, "epochs": 2},
         },
     },
+    "8_3": {
+        "smoke": {
+            "repeats": 3,
+            "training": {
+                "stand_in": True,
+                "limit": 1400,
+                "vocabulary": 600,
+                "layers": 2,
+                "units": 64,
+                "hidden": 128,
+                "beam": 2,
+                "scored": 50,
+            },
+            "plan": {"optimizer": "adam", "batch_size": 32, "epochs": 2, "learning_rate": 0.002},
+            "speed": {
+                "length": {"bucketing": "length"},
+                "cached": {"preprocess": "cached"},
+                "static": {"hybridize": "static"},
+                "pieces": {"fast": True},
+                "fused": {"loss": "fused"},
+            },
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 512,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 0.5,
+                    "learning_rate": 0.004,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 300, "epochs": 2},
+        },
+        "cpu": {
+            "repeats": 3,
+            "training": {
+                "limit": 6000,
+                "vocabulary": 4000,
+                "layers": 2,
+                "units": 128,
+                "hidden": 512,
+                "scored": 300,
+            },
+            "plan": {"optimizer": "adam", "batch_size": 64, "epochs": 3, "learning_rate": 0.001},
+            "speed": {
+                "length": {"bucketing": "length"},
+                "cached": {"preprocess": "cached"},
+                "static": {"hybridize": "static"},
+                "pieces": {"fast": True},
+                "fused": {"loss": "fused"},
+            },
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 512,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 0.5,
+                    "learning_rate": 0.003,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 1500, "epochs": 2},
+        },
+        "gpu": {
+            "repeats": 3,
+            "training": {"layers": 6, "units": 512, "heads": 8, "hidden": 2048},
+            "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 5, "learning_rate": 0.0003},
+            "speed": {
+                "length": {"bucketing": "length"},
+                "cached": {"preprocess": "cached"},
+                "static": {"hybridize": "static"},
+                "amp": {"precision": "amp"},
+            },
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 4096,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 1,
+                    "learning_rate": 0.0007,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 4000, "epochs": 2},
+        },
+    },
 }
 
 # What each tier's notebooks read; fetched before anything is measured, for measured processes
 # download nothing.
 NEEDS = {
     "smoke": ("penn-fudan",),
-    "cpu": ("penn-fudan", "deeplab-mobilenetv2"),
-    "gpu": ("penn-fudan",),
+    "cpu": ("penn-fudan", "deeplab-mobilenetv2", "multi30k"),
+    "gpu": ("penn-fudan", "multi30k"),
 }
 
 
@@ -192,7 +278,7 @@ def open_lab(chapter: str, tier: str | None = None, folder: str | os.PathLike | 
     print(f"records: {home}")
     missing = find_data(picked.name)
     settings = SETTINGS[chapter][picked.name]
-    if settings["training"]["network"] == "deeplab_mobilenetv2" and missing:
+    if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")
         settings = SETTINGS[chapter]["smoke"]
     return Lab(picked.name, picked.why, home, one, many, settings)

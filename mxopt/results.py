@@ -41,12 +41,12 @@ def page(folder: str | Path) -> str:
     parts = ["# Results", *_heading(folder, runs)]
     for path, experiment in experiments:
         table = report.comparison if experiment.compared() else report.arms
+        if experiment.workload == "mxopt.workloads:profile":
+            table = report.operators
         parts += [f"## {experiment.title or experiment.name}", str(table(experiment))]
         if experiment.target:
             parts += [f"Time to target, {report.figure_name(experiment.target)}:",
                       str(report.targets(experiment))]  # fmt: skip
-        if experiment.workload == "mxopt.workloads:profile":
-            parts.append(str(report.operators(experiment)))
         plots = sorted(path.glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):

@@ -32,20 +32,20 @@ def resolve(name: str) -> tuple[str, str]:
     return module, function
 
 
-def load(name: str, **options):
+def load(recipe: str, **options):
     """Return the recipe of that name.
 
     Args:
-        name: a built-in recipe, or ``module:function`` for one of your own.
+        recipe: a built-in recipe, or ``module:function`` for one of your own.
         options: passed to the function that makes it.
 
     Raises:
         PlanError: there is no such recipe, or it does not take such options.
     """
-    module, function = resolve(name)
+    module, function = resolve(recipe)
     try:
         make = getattr(importlib.import_module(module), function)
         inspect.signature(make).bind(**options)
     except (ModuleNotFoundError, AttributeError, TypeError) as error:
-        raise PlanError(f"recipe {name!r} cannot be made: {error}") from None
+        raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
     return make(**options)
