@@ -79,7 +79,11 @@ def test_what_a_tier_reads_is_fetched_before_anything_is_measured(monkeypatch):
     monkeypatch.setattr(lab.datasets, "reachable", lambda name: (True, ""))
     monkeypatch.setattr(lab.datasets, "locate", locate)
     assert lab.find_data("cpu") == []
-    assert asked == [("penn-fudan", True), ("deeplab-mobilenetv2", True)]
+    assert asked == [
+        ("penn-fudan", True),
+        ("deeplab-mobilenetv2", True),
+        ("multi30k", True),
+    ]
     asked.clear()
     lab.find_data("smoke")
     assert asked == [("penn-fudan", False)]
