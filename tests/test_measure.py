@@ -68,7 +68,7 @@ def test_arms_take_turns_and_read_back(tmp_path):
     for experiment in (measured, read_experiment(tmp_path / "demo")):
         assert experiment.figures("after") == [1.0, 1.0, 1.0]
         assert experiment.ratio("after").value == pytest.approx(4)
-        assert experiment.factors("after") == {"batch_size": (4, 2), "value": (None, 0.5)}
+        assert experiment.factors("after") == {"batch_size": (4, 2), "value": ("default", 0.5)}
         assert experiment.title == "Demo"
 
 

@@ -63,11 +63,14 @@ class Experiment:
         return [tuple(pair) for pair in self.pairs]
 
     def factors(self, arm: str, baseline: str | None = None) -> dict[str, tuple]:
-        """Return everything in which two arms differ: switches, then options."""
+        """Return everything in which two arms differ: switches, then options of the workload.
+
+        An option that is not given is called ``default``.
+        """
         baseline = baseline or self.baseline
         mine, theirs = ({**self.options, **self.arm_options.get(a, {})} for a in (baseline, arm))
         options = {
-            name: (mine.get(name), theirs.get(name))
+            name: (mine.get(name, "default"), theirs.get(name, "default"))
             for name in {**mine, **theirs}
             if mine.get(name) != theirs.get(name)
         }
