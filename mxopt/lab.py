@@ -105,6 +105,7 @@ SETTINGS = {
     "8_3": {
         "smoke": {
             "repeats": 3,
+            "score": "chrf",
             "training": {
                 "stand_in": True,
                 "limit": 1400,
@@ -137,6 +138,7 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 3,
+            "score": "bleu",
             "training": {
                 "limit": 6000,
                 "vocabulary": 4000,
@@ -167,6 +169,7 @@ SETTINGS = {
         },
         "gpu": {
             "repeats": 3,
+            "score": "bleu",
             "training": {"layers": 6, "units": 512, "heads": 8, "hidden": 2048},
             "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 5, "learning_rate": 0.0003},
             "speed": {

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,7 +67,10 @@ class _Search:
 
 def cache_folder() -> Path:
     """Return the folder that holds downloads: ``MXOPT_CACHE``, or the user's cache folder."""
-    import pooch
+    with warnings.catch_warnings():
+        # pooch's progress bar asks for widgets at import; in a notebook without them it warns.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import pooch
 
     return Path(os.environ.get("MXOPT_CACHE") or pooch.os_cache("mxopt"))
 
