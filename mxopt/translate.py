@@ -116,7 +116,7 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
         length = 0
         while len(rows):
             length += 1
-            ids, gains = _likeliest(decoder.step(last), beam)
+            ids, gains = decoder.step(last, beam)
             # Candidates: every live hypothesis with each of its likeliest words, and the done ones.
             candidates = np.where(alive[..., None], (logs[..., None] + gains) / penalty(length),
                                   -np.inf)  # fmt: skip
@@ -151,18 +151,6 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
     return best
 
 
-def _likeliest(logs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and log-probabilities of the likeliest words, both (rows, beam, count)."""
-    if count == 1:
-        ids = logs.argmax(axis=-1)[..., None]
-    else:
-        count = min(count, logs.shape[-1])
-        ids = np.argpartition(logs, -count, axis=-1)[..., -count:]
-        # In the order of the vocabulary, so that equal scores are chosen from alike everywhere.
-        ids.sort(axis=-1)
-    return ids, np.take_along_axis(logs, ids, axis=-1)
-
-
 def _until(words: list[int], end: int) -> list[int]:
     return words[: words.index(end)] if end in words else words
 
@@ -188,10 +176,9 @@ class _Decoder:
         self._past: list = [None] * len(cells)
         self._length = 0
 
-    def step(self, words: np.ndarray) -> np.ndarray:
-        """Return the log-probabilities (rows, beam, vocabulary) of what follows words (rows, beam).
-
-        The words follow those of the steps before.
+    def step(self, words: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the likeliest words after words (rows, beam), which follow those of the steps
+        before: ids and log-probabilities, both (rows, beam, count).
         """
         run, net = self._run, self._net
         rows, beam = words.shape
@@ -217,7 +204,13 @@ class _Decoder:
             x = run.feed_forward(x, cell.ffn, ids)
         self._length += 1
         self._beam = beam
-        return nd.log_softmax(run.layer(x, net.projection), axis=-1).asnumpy()
+        logs = nd.log_softmax(run.layer(x, net.projection), axis=-1)
+        count = min(count, net.vocabulary)
+        logs, ids = nd.topk(logs, k=count, axis=-1, ret_typ="both", dtype="int32")
+        logs, ids = logs.asnumpy().astype(np.float64), ids.asnumpy()
+        # In the order of the vocabulary, so that of equal scores the same one is always first.
+        order = ids.argsort(axis=-1)
+        return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(logs, order, axis=-1)
 
     def keep(self, rows: np.ndarray, parents: np.ndarray) -> None:
         """Go on with these rows, and in each with the hypotheses that these beams had before."""
