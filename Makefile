@@ -1,5 +1,6 @@
 # Two commands are enough: `make reproduce` and `make test`. Each sets up what it needs.
 #   make reproduce TIER=smoke RESULTS=results/mine PYTHON=python3.12
+#   make reproduce TIER=cpu LONG=1
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -7,16 +8,17 @@ NUMPY2 ?= .venv-numpy2
 BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
+LONG ?=
 # The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
-OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS))
+OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long)
 
 .PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
-	@echo "make COMMAND [TIER=smoke|cpu|gpu] [RESULTS=folder] [PYTHON=python3.11]"; echo
+	@echo "make COMMAND [TIER=smoke|cpu|gpu] [LONG=1] [RESULTS=folder] [PYTHON=python3.11]"; echo
 	@sed -n 's/^\([a-z0-9-]*\):.*  ## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 reproduce: setup  ## set up, pick what this machine can do, run the notebooks, leave results/

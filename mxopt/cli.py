@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--tier", **tiers)
     reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
     reproduce.add_argument("--only", default="", help="one notebook, such as 8_2")
+    reproduce.add_argument("--long", action="store_true", help="also what takes up to two hours")
 
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
     report.add_argument("results", type=Path)
@@ -114,7 +115,7 @@ def _option(word: str) -> tuple[str, object]:
 def _reproduce(chosen) -> int:
     from mxopt.reproduce import reproduce
 
-    reproduce(chosen.tier, chosen.results, only=chosen.only)
+    reproduce(chosen.tier, chosen.results, only=chosen.only, long=chosen.long)
     return 0
 
 

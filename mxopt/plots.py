@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mxopt.measure import Experiment
+from mxopt.measure import Experiment, history
 from mxopt.report import data_kind, figure_name
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
@@ -57,21 +57,16 @@ def lines(experiment: Experiment, across: str, by):
 
 
 def curves(experiment: Experiment, event_figure: str = "train_loss"):
-    """Return a figure of every epoch against the seconds trained, one line a run."""
+    """Return a figure of every epoch, and of the checks within it, against the seconds trained."""
     figure, axes = _axes(3.4)
     for index, (arm, runs) in enumerate(experiment.runs.items()):
         label = arm
         for run in runs:
-            epochs = run.all("epoch")
-            if not epochs:
+            points = history(run, event_figure)
+            if not points:
                 continue
-            seconds, total = [], 0.0
-            for epoch in epochs:
-                total += epoch["seconds"]
-                seconds.append(total)
-            axes.plot(seconds, [epoch[event_figure] for epoch in epochs], label=label,
-                      color=COLOURS[index % len(COLOURS)], marker=MARKERS[index % len(MARKERS)],
-                      markersize=3, alpha=0.8)  # fmt: skip
+            axes.plot(*zip(*points), label=label, color=COLOURS[index % len(COLOURS)],
+                      marker=MARKERS[index % len(MARKERS)], markersize=3, alpha=0.8)  # fmt: skip
             label = None
     axes.set_xlabel("seconds of training")
     axes.set_ylabel(figure_name(event_figure))

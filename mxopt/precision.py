@@ -243,7 +243,8 @@ def clip_gradients(trainer: gluon.Trainer, max_norm: float) -> None:
     for index in range(len(trainer._contexts)):
         parameters = (p for p in trainer._params if p.grad_req != "null")
         gradients = [p.list_grad()[index] for p in parameters]
-        norm = nd.add_n(*[g.astype("float32").square().sum() for g in gradients]).sqrt()
+        singles = [g.astype("float32", copy=False) for g in gradients]
+        norm = nd.multi_sum_sq(*singles, num_arrays=len(singles)).sum().sqrt()
         factor = nd.broadcast_minimum(max_norm / (norm + 1e-12), nd.ones_like(norm))
         for gradient in gradients:
             gradient *= factor.astype(gradient.dtype)

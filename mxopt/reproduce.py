@@ -31,6 +31,7 @@ def reproduce(
     folder: str | os.PathLike | None = None,
     notebooks: str | os.PathLike = NOTEBOOKS,
     only: str = "",
+    long: bool = False,
 ) -> Path:
     """Run every notebook on the tier that this machine can do, and return the results folder.
 
@@ -42,6 +43,7 @@ def reproduce(
         folder: where results go; a new folder in ``results`` otherwise.
         notebooks: the folder that holds the notebooks.
         only: the beginning of a notebook's name, such as ``8_2``; all of them otherwise.
+        long: also measure what takes up to two hours.
 
     Raises:
         DataError: there are no notebooks there, or none of that name.
@@ -65,6 +67,8 @@ def reproduce(
     results.describe(home, tier=f"{picked.name} ({picked.why})",
                      started=f"{datetime.now():%Y-%m-%d %H:%M}")  # fmt: skip
     os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))
+    if long:
+        os.environ["MXOPT_LONG"] = "1"
     start = time.monotonic()
     for notebook in chosen:
         execute(notebook, home)

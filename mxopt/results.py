@@ -7,11 +7,12 @@ from pathlib import Path
 
 from mxopt import book, report
 from mxopt.errors import RecordError
-from mxopt.measure import Experiment, read_experiment
+from mxopt.measure import Experiment, read_experiment, time_to_target
 from mxopt.records import Run
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
+SHOWN_FACTORS = 3
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -63,16 +64,34 @@ def write_page(folder: str | Path) -> Path:
 
 
 def headline(folder: str | Path) -> report.Table:
-    """Return every pair of every experiment below a folder as one table, for a README."""
+    """Return of every experiment below a folder the pair that came out best, for a README.
+
+    Where nothing helped, that one says so.
+    """
     rows = []
     for _, experiment in read_experiments(folder):
-        tables = {experiment.title: report.comparison(experiment)}
+        rows += _best(experiment.title, experiment, report.comparison(experiment), Experiment.ratio)
         if experiment.target:
             title = f"{experiment.title}, time to target"
-            tables[title] = report.targets(experiment)
-        for title, table in tables.items():
-            rows += [[f"{title}: {pair}", *cells] for pair, *cells in table.rows]
+            rows += _best(title, experiment, report.targets(experiment), _target_ratio)
     return report.Table(["experiment", *report.PAIRS[1:]], rows)
+
+
+def _best(title: str, experiment: Experiment, table: report.Table, ratio) -> list[list[str]]:
+    found = []
+    for (baseline, arm), (pair, differing, *cells) in zip(experiment.compared(), table.rows):
+        better = ratio(experiment, arm, baseline)
+        if better is None:
+            continue
+        factors = experiment.factors(arm, baseline)
+        if len(factors) > SHOWN_FACTORS:
+            differing = f"{len(factors)} switches: {', '.join(factors)}"
+        found.append((better.value, [f"{title}: {pair}", differing, *cells]))
+    return [max(found)[1]] if found else []
+
+
+def _target_ratio(experiment: Experiment, arm: str, baseline: str):
+    return time_to_target(experiment, arm, baseline=baseline).ratio
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:

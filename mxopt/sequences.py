@@ -143,4 +143,5 @@ class SentenceLoader:
         else:
             pairs = [self._transform(*self._dataset[row]) for row in batch.rows]
         arrays = self._collate(pairs, batch.source, batch.target)
-        return [nd.array(array, dtype="int32") for array in arrays]
+        # A copy would wait for its turn among the operators of the step before.
+        return [nd.from_numpy(array) for array in arrays]

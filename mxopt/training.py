@@ -77,6 +77,7 @@ def fit(
     write: Callable,
     on_epoch: Callable | None = None,
     evaluate: bool = True,
+    checks: int = 1,
 ) -> dict:
     """Train a recipe under a plan and test it once, at the end.
 
@@ -87,6 +88,9 @@ def fit(
         on_epoch: called with the whole network after each epoch, outside of every clock.
         evaluate: whether to validate after each epoch and test at the end; without, there are no
             such figures, and only the training split is read.
+        checks: how often in an epoch to validate, the last time at its end. The others are written
+            as ``check`` events, with ``progress`` in epochs and ``seconds`` since the epoch began;
+            they change nothing of what is learned.
 
     Returns:
         The figures of the run: ``seconds`` (training, all epochs, no validation),
@@ -134,24 +138,32 @@ def fit(
 
     units = f"{recipe.unit}s"
     totals = {"seconds": 0.0, units: 0}
-    first = None
+    first, steps = None, 0
     for epoch in range(plan.epochs):
-        with timed() as clock:
-            losses, sizes, first_seconds = task.train_epoch(loaders["train"], epoch)
-        first = first or (first_seconds, sizes[0])
-        losses = losses.asnumpy()
-        write("steps", epoch=epoch, losses=losses.tolist(), sizes=sizes)
-        _check_losses(losses, epoch * len(sizes))
-        totals["seconds"] += clock.seconds
+        seconds, losses, sizes, scores = 0.0, [], [], {}
+        parts = task.train_epoch(loaders["train"], epoch, checks if evaluate else 1)
+        while True:
+            with timed() as clock:
+                part = next(parts)
+            seconds += clock.seconds
+            found = part.losses.asnumpy().tolist()
+            write("steps", epoch=epoch, losses=found, sizes=part.sizes)
+            _check_losses(found, steps)
+            first = first or (part.first_seconds, part.sizes[0])
+            steps += len(found)
+            losses += found
+            sizes += part.sizes
+            if part.progress == epoch + 1:
+                break
+            with average.in_place():
+                scores = task.validate(loaders["validation"])
+            write("check", progress=part.progress, seconds=seconds, **scores)
+        totals["seconds"] += seconds
         totals[units] += sum(sizes)
         train_loss = float(np.average(losses, weights=sizes))
-        scores = {}
         with average.in_place():
-            if evaluate:
-                with timed() as validation_clock:
-                    scores = task.evaluate(loaders["validation"], "validation")
-                scores["validation_seconds"] = validation_clock.seconds
-            write("epoch", epoch=epoch, seconds=clock.seconds, **{units: sum(sizes)},
+            scores = task.validate(loaders["validation"]) if evaluate else {}
+            write("epoch", epoch=epoch, seconds=seconds, **{units: sum(sizes)},
                   train_loss=train_loss, **scores)  # fmt: skip
             if on_epoch:
                 on_epoch(net)
@@ -225,6 +237,17 @@ def learning_rate(plan: Plan, step: int, steps_per_epoch: int) -> float:
     return plan.learning_rate * shape[plan.schedule]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some steps of an epoch: the mean loss of each, on the device, and its size; the epochs done
+    with them; and what the run's first step took, in seconds, None if it is in an earlier epoch."""
+
+    losses: nd.NDArray
+    sizes: list[int]
+    progress: float
+    first_seconds: float | None
+
+
 @dataclass
 class _Task:
     """A network in training, with all that one step needs."""
@@ -238,22 +261,24 @@ class _Task:
     contexts: list
     average: Average
 
-    def train_epoch(self, loader, epoch: int) -> tuple[nd.NDArray, list[int], float | None]:
-        """Return each step's mean loss (on the device, not waited for), its size, and how long
-        the run's first step took."""
+    def train_epoch(self, loader, epoch: int, parts: int = 1):
+        """Train an epoch in so many parts of about as many steps, and yield a :class:`_Part` after
+        each; nothing is waited for, except for the run's first step."""
         sums, sizes, first_seconds = [], [], None
-        updates = -(-len(loader) // self.plan.accumulation)
+        count = len(loader)
+        ends = {round(count * part / parts) for part in range(1, parts + 1)}
+        updates = -(-count // self.plan.accumulation)
         start = time.perf_counter()
         pending = 0
         for number, batch in enumerate(loader):
             sums.append(self._backward(batch))
             sizes.append(batch.size)
             pending += batch.size
-            if (number + 1) % self.plan.accumulation == 0 or number + 1 == len(loader):
+            done = epoch + (number + 1) / count
+            if (number + 1) % self.plan.accumulation == 0 or number + 1 == count:
                 update = epoch * updates + number // self.plan.accumulation
                 self.trainer.set_learning_rate(learning_rate(self.plan, update, updates))
                 self.numbers.step(self.trainer, pending, self.plan.clip_norm)
-                done = epoch + (number + 1) / len(loader)
                 if self.plan.average_from is not None and done > self.plan.average_from:
                     self.average.add()
                 if self.plan.accumulation > 1:
@@ -263,8 +288,10 @@ class _Task:
                 # Graph building and first touch are one-off costs: they get a line of their own.
                 nd.waitall()
                 first_seconds = time.perf_counter() - start
-        means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
-        return means, sizes, first_seconds
+            if number + 1 in ends:
+                means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
+                yield _Part(means, sizes, done, first_seconds)
+                sums, sizes = [], []
 
     def _backward(self, batch) -> nd.NDArray:
         """Add a batch's gradient and return the sum of its losses, shape (1,)."""
@@ -285,6 +312,12 @@ class _Task:
     def _forward(self, shard):
         inputs = self.numbers.inputs(shard[: self.recipe.inputs])
         return self.numbers.outputs(self.net(*inputs)), shard[self.recipe.inputs :]
+
+    def validate(self, loader) -> dict[str, float]:
+        """Return the figures of the validation split, and the seconds they took."""
+        with timed() as clock:
+            scores = self.evaluate(loader, "validation")
+        return {**scores, "validation_seconds": clock.seconds}
 
     def evaluate(self, loader, split: str) -> dict[str, float]:
         """Return a split's mean loss and metrics, each sample visited once."""
@@ -312,7 +345,7 @@ class _Task:
         }
 
 
-def _check_losses(losses: np.ndarray, steps_before: int) -> None:
+def _check_losses(losses: list[float], steps_before: int) -> None:
     bad = np.flatnonzero(~np.isfinite(losses))
     if len(bad):
         raise Diverged(f"diverged at step {steps_before + bad[0] + 1}: loss {losses[bad[0]]}")

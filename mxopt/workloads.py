@@ -16,11 +16,11 @@ from mxopt.plan import Plan
 
 
 def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
-          keep: int | None = None, **options) -> dict:  # fmt: skip
+          checks: int = 1, keep: int | None = None, **options) -> dict:  # fmt: skip
     """Train a recipe; the figures are those of ``mxopt.training.fit``.
 
     Args:
-        plan, write: as for ``fit``, and ``evaluate`` too.
+        plan, write: as for ``fit``, and ``evaluate`` and ``checks`` too.
         recipe, options: what is trained.
         keep: the seed of the run whose weights are left beside its record, as ``.params``; several
             runs of an arm then leave one file.
@@ -29,7 +29,7 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
 
     nets: list = []
     made = recipes.load(recipe, **options)
-    figures = training.fit(made, plan, write, on_epoch=nets.append, evaluate=evaluate)
+    figures = training.fit(made, plan, write, nets.append, evaluate, checks)
     if keep == plan.seed and "MXOPT_RECORD" in os.environ:
         nets[-1].save_parameters(str(Path(os.environ["MXOPT_RECORD"]).with_suffix(".params")))
     return figures

@@ -49,6 +49,13 @@ def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch):
     assert done.status == "failed"
 
 
+def test_what_this_machine_lacks_is_refused_without_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(process.sys, "prefix", str(tmp_path))
+    done = run("toy:sleepy", Plan(openmp="intel"), tmp_path / "r.jsonl")
+    assert done.status == "refused"
+    assert "pip install intel-openmp" in done.reason
+
+
 def test_a_diverged_run_keeps_its_record(tmp_path):
     done = run("mxopt.workloads:train", Plan(), tmp_path / "a.jsonl",
                {"recipe": "toy:toy", "poison": 0})  # fmt: skip

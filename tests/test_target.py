@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mxopt import report
-from mxopt.measure import Experiment, time_to_target
+from mxopt.measure import Experiment, history, time_to_target
 from mxopt.plan import Plan
 from mxopt.records import Run
 
@@ -32,6 +32,21 @@ def test_the_target_is_what_the_baseline_of_the_same_seed_ended_with():
     assert found.before == [20, 30]  # the first run had reached its own end before the end
     assert found.after == [9, 5]
     assert found.ratio.value == pytest.approx(math.sqrt(20 / 9 * 30 / 5))
+
+
+def test_a_check_within_an_epoch_counts_from_where_the_epoch_began():
+    events = [
+        {"event": "setup", "preprocessing_seconds": 1},
+        {"event": "check", "seconds": 4, "validation_mIoU": 0.5},
+        {"event": "epoch", "seconds": 10, "validation_mIoU": 0.6, "train_loss": 2.0},
+        {"event": "check", "seconds": 3, "validation_mIoU": 0.8},
+        {"event": "epoch", "seconds": 8, "validation_mIoU": 0.7, "train_loss": 1.0},
+    ]
+    checked = Run(Path("x"), Plan(), "w", status="ok", events=events)
+    assert history(checked, "validation_mIoU") == [(4, 0.5), (10, 0.6), (13, 0.8), (18, 0.7)]
+    assert history(checked, "train_loss") == [(10, 2.0), (18, 1.0)]
+    found = time_to_target(experiment([run(20, [0.7])], [checked]), "a", "validation_mIoU")
+    assert found.after == [1 + 10 + 3]
 
 
 def test_a_target_never_reached_gives_no_ratio():

@@ -11,11 +11,13 @@ from mxopt.plan import Plan
 from mxopt.training import fit, learning_rate
 
 
-def fitted(plan, recipe=None):
+def fitted(plan, recipe=None, **how):
     events = []
-    figures = fit(
-        recipe or toy.toy(), plan, lambda event, **fields: events.append({"event": event, **fields})
-    )
+
+    def write(event, **fields):
+        events.append({"event": event, **fields})
+
+    figures = fit(recipe or toy.toy(), plan, write, **how)
     return figures, events
 
 
@@ -37,6 +39,33 @@ def test_a_toy_is_learnt_and_everything_is_recorded():
     assert figures["seconds"] == pytest.approx(sum(e["seconds"] for e in of(events, "epoch")))
     assert figures["end_to_end_seconds"] >= figures["seconds"] + figures["setup_seconds"]
     assert 0 < figures["first_step_seconds"] < figures["seconds"]
+
+
+@pytest.mark.parametrize("switches", [{}, {"accumulation": 4}, {"average_from": 0.5}])
+def test_checks_within_an_epoch_change_nothing_of_what_is_learned(switches):
+    plan = Plan(batch_size=4, epochs=2, learning_rate=0.5, **switches)
+    (plain, once), (checked, often) = (fitted(plan, checks=checks) for checks in (1, 3))
+    assert checked["test_loss"] == plain["test_loss"]
+    for name in ("losses", "sizes"):
+        found = [
+            [value for steps in of(events, "steps") for value in steps[name]]
+            for events in (once, often)
+        ]
+        assert found[0] == found[1]
+    assert of(often, "epoch")[1]["validation_loss"] == of(once, "epoch")[1]["validation_loss"]
+    # 6 steps an epoch: after 2 and 4 of them there is a check, after all of them the epoch's own.
+    assert [check["progress"] for check in of(often, "check")] == pytest.approx(
+        [1 / 3, 2 / 3, 4 / 3, 5 / 3]
+    )
+    epoch = of(often, "epoch")[0]
+    checks = of(often, "check")[:2]
+    assert 0 < checks[0]["seconds"] < checks[1]["seconds"] < epoch["seconds"]
+    assert checks[0]["validation_loss"] != epoch["validation_loss"]
+
+
+def test_more_checks_than_steps_are_one_a_step():
+    _, events = fitted(Plan(batch_size=11), checks=50)
+    assert [check["progress"] for check in of(events, "check")] == [0.5]
 
 
 def test_validation_visits_every_sample_once_whatever_the_batch():

@@ -8,12 +8,13 @@ ratio of paired runs, with a 95 % interval and the number of pairs.
 from mxopt.measure.experiment import Experiment, interleave, ladder, read_experiment
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
-from mxopt.measure.target import TimeToTarget, time_to_target
+from mxopt.measure.target import TimeToTarget, history, time_to_target
 
 __all__ = [
     "Experiment",
     "Ratio",
     "TimeToTarget",
+    "history",
     "interleave",
     "ladder",
     "ratio",

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from mxopt import engine
+from mxopt.errors import DeviceError
 from mxopt.plan import Plan
 from mxopt.records import RecordWriter, Run, read_run
 
@@ -31,23 +32,31 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
 
     Raises:
         RecordError: the record exists, or cannot be written.
-        DeviceError: as for ``mxopt.engine.environment``.
     """
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
     RecordWriter(record).close()
     Path(record).unlink()
+    try:
+        surroundings = engine.environment(plan)
+    except DeviceError as error:
+        return _without_a_child(record, job, "refused", str(error))
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
         input=json.dumps({**job, "record": os.fspath(Path(record).absolute())}),
-        env={**os.environ, **_surroundings(), **engine.environment(plan)},
+        env={**os.environ, **_surroundings(), **surroundings},
         text=True,
         capture_output=True,
     )
     if not Path(record).exists():
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
-        with RecordWriter(record) as writer:
-            writer.begin(**job)
-            writer.write("end", status="failed", reason=last, figures={})
+        return _without_a_child(record, job, "failed", last)
+    return read_run(record)
+
+
+def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
+    with RecordWriter(record) as writer:
+        writer.begin(**job)
+        writer.write("end", status=status, reason=reason, figures={})
     return read_run(record)
 
 

@@ -37,14 +37,25 @@ class TimeToTarget:
         return sum(math.isinf(seconds) for seconds in self.after)
 
 
+def history(run: Run, figure: str) -> list[tuple[float, float]]:
+    """Return a figure of epochs, and of the checks within them, as (seconds of training, figure).
+
+    The seconds do not contain the preparation of the training set.
+    """
+    points, before = [], 0.0
+    for event in run.events:
+        if event["event"] in ("check", "epoch") and figure in event:
+            points.append((before + event["seconds"], event[figure]))
+        if event["event"] == "epoch":
+            before += event["seconds"]
+    return points
+
+
 def seconds_to(run: Run, target: float, metric: str) -> float:
-    """Return the seconds until an epoch ended with the metric at the target, or infinity."""
-    total = run.only("setup").get("preprocessing_seconds", 0.0)
-    for epoch in run.all("epoch"):
-        total += epoch["seconds"]
-        if epoch[metric] >= target:
-            return total
-    return math.inf
+    """Return the seconds until a validation found the metric at the target, or infinity."""
+    preparation = run.only("setup").get("preprocessing_seconds", 0.0)
+    reached = (seconds for seconds, found in history(run, metric) if found >= target)
+    return preparation + next(reached, math.inf)
 
 
 def time_to_target(
