@@ -78,6 +78,6 @@ $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
 # In a notebook service whose Python has the scientific packages already: add what it lacks.
 colab:
 	@$(PYTHON) -m pip install --quiet --no-deps gluoncv==0.10.5.post0 gluonnlp==0.10.0 \
-	  graphviz==0.8.4 autocfg==0.0.8 yacs==0.1.8 pooch sacrebleu portalocker \
+	  graphviz==0.8.4 autocfg==0.0.8 yacs==0.1.8 pooch sacrebleu sacremoses portalocker \
 	  sentencepiece nvidia-ml-py flatbuffers \
 	  $(if $(GPU),-r requirements-cu112.txt,mxnet==1.9.1)

@@ -49,8 +49,28 @@ FIGURES = (
     Figure("parallel", "many-scaled", 177.2, note="4 GPUs, batch times 4, learning rate times 5"),
     Figure("segmentation", "before", 639.0, note="1 GPU; PixAcc 0.9628, mIoU 0.9071"),
     Figure("segmentation", "after", 59.9, note="4 GPUs; PixAcc 0.9679, mIoU 0.9177"),
+    Figure("text-placement", "lazy", 27.3, note="text on the host, preprocessed in 2.70 s"),
+    Figure("text-placement", "device", 25.0, note="text on the GPU, preprocessed in 50.4 s"),
     Figure("translation", "before", 11406.6, note="1 GPU; BLEU 27.05"),
     Figure("translation", "after", 1947.1, note="4 GPUs; BLEU 28.20"),
+)
+
+# What the chapter compares: an experiment, the arm before, the arm after.
+COMPARISONS = (
+    ("engine", "naive-waiting", "threaded-waiting"),
+    ("engine", "naive", "threaded"),
+    ("placement", "raw", "transformed"),
+    ("placement", "transformed", "on-device"),
+    ("placement", "lazy", "device"),
+    ("placement", "lazy", "roundtrip"),
+    ("precision", "float32", "float16"),
+    ("precision", "float32", "amp"),
+    ("precision", "amp", "amp-double-batch"),
+    ("precision", "amp", "amp-triple-epochs"),
+    ("parallel", "one", "many-scaled"),
+    ("segmentation", "before", "after"),
+    ("text-placement", "lazy", "device"),
+    ("translation", "before", "after"),
 )
 
 

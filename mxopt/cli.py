@@ -58,6 +58,23 @@ def _parser() -> argparse.ArgumentParser:
                      help="an option of the recipe, such as size=160")  # fmt: skip
     run.add_argument("--record", type=Path, help="where the record goes")
 
+    compare = command("compare", _compare, "measure two plans in turns, and say what differs")
+    ablate = command("ablate", _ablate, "say how much of a speed-up is each switch's")
+    for sub in (compare, ablate):
+        sub.add_argument("recipe", help="segmentation, or module:function for one of your own")
+        sub.add_argument("switches", nargs="*", help="the plan of before, such as batch_size=8")
+        sub.add_argument("--after", nargs="+", required=True, metavar="NAME=VALUE",
+                         help="what after changes: switches, or options of the recipe")  # fmt: skip
+        sub.add_argument("--option", action="append", default=[], metavar="NAME=VALUE",
+                         help="an option of the recipe, such as size=160")  # fmt: skip
+        sub.add_argument("--repeats", type=int, default=6, help="runs of each plan (6)")
+        sub.add_argument("--results", type=Path, help="the folder; a new one if not given")
+    compare.add_argument("--effect-of", metavar="NAME",
+                         help="refuse to compare if anything but this switch differs")  # fmt: skip
+    compare.add_argument("--quality", default="", metavar="FIGURE",
+                         help="what a speed-up must not cost, such as test_mIoU")  # fmt: skip
+    compare.add_argument("--margin", type=float, default=0.0, help="how much of it may be lost")
+
     reproduce = command("reproduce", _reproduce, "run the notebooks and leave a folder of results")
     reproduce.add_argument("--tier", **tiers)
     reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
@@ -67,6 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
     report.add_argument("results", type=Path)
     report.add_argument("--readme", type=Path, help="also renew the table in this README")
+
+    errata = command("errata", _errata, "show the chapter's errors of method, both ways")
+    errata.add_argument("--write", type=Path, metavar="FILE", help="write the page, print nothing")
+
+    verify = command("verify", _verify, "compute published results again from their records")
+    verify.add_argument("results", type=Path)
+    verify.add_argument("--readme", type=Path, help="also compare the table in this README")
     return parser
 
 
@@ -102,6 +126,56 @@ def _run(chosen) -> int:
     return 0
 
 
+def _pair(chosen):
+    """Return the plan of before, what after changes, and the options of the workload."""
+    from mxopt import recipes
+    from mxopt.plan import Plan
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    changes = dict(_option(word) for word in chosen.after)
+    switches = [word for word in chosen.after if word.partition("=")[0] in plan.as_dict()]
+    parsed = Plan.parse(switches, plan).as_dict()
+    changes = {name: parsed.get(name, value) for name, value in changes.items()}
+    return plan, changes, {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+
+
+def _ablate(chosen) -> int:
+    from mxopt import lab, measure, plots, report
+
+    plan, changes, options = _pair(chosen)
+    levers = {name: {name: value} for name, value in changes.items()}
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    print(f"results: {folder}")
+    found = measure.ablate(
+        "ablation", "mxopt.workloads:train", plan, levers, options=options,
+        repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds", pairs=[],
+    )  # fmt: skip
+    plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=130)
+    print(report.ablation(found))
+    return 1 if any(map(found.experiment.why_not, found.experiment.arms)) else 0
+
+
+def _compare(chosen) -> int:
+    from mxopt import lab, measure, report
+
+    plan, changes, options = _pair(chosen)
+    arms, arm_options = measure.ladder(plan, {"after": changes}, options)
+    planned = measure.Experiment("compare", "", arms, arm_options=arm_options)
+    planned.check_effect("after", chosen.effect_of)
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    print(f"results: {folder}")
+    experiment = measure.interleave(
+        "compare", "mxopt.workloads:train", arms, repeats=chosen.repeats, folder=folder,
+        arm_options=arm_options, seeds=True, figure="training_seconds",
+        quality=chosen.quality, margin=chosen.margin,
+    )  # fmt: skip
+    print(report.comparison(experiment))
+    if chosen.quality:
+        print(report.arms(experiment, {"training_seconds": "s", chosen.quality: ""}))
+    return 1 if any(map(experiment.why_not, arms)) else 0
+
+
 def _option(word: str) -> tuple[str, object]:
     name, equals, text = word.partition("=")
     if not equals:
@@ -128,6 +202,30 @@ def _report(chosen) -> int:
         chosen.readme.write_text(text, encoding="utf-8")
         print(chosen.readme)
     return 0
+
+
+def _errata(chosen) -> int:
+    from mxopt import errata
+
+    if chosen.write:
+        chosen.write.write_text(errata.page(), encoding="utf-8")
+        return 0
+    for erratum in errata.ERRATA:
+        wrong, right = erratum.show()
+        where = "" if erratum.exact else ", on this machine"
+        print(f"{erratum.title}: {wrong:.3g} instead of {right:.3g} ({erratum.unit}{where})")
+    return 0
+
+
+def _verify(chosen) -> int:
+    from mxopt.verify import verify
+
+    problems = verify(chosen.results, chosen.readme)
+    for problem in problems:
+        print(problem)
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    print(f"{chosen.results}: {count if problems else 'holds'}")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

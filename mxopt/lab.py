@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 
 from mxopt import datasets, hardware, measure
-from mxopt.errors import PlanError, RecordError
+from mxopt.errors import DataError, PlanError, RecordError
 from mxopt.plan import Plan
-from mxopt.settings import NEEDS, SETTINGS
+from mxopt.settings import FROM_SCRATCH, NEEDS, SETTINGS
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,26 @@ def open_lab(
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")
         settings = SETTINGS[chapter]["smoke"]
+    if settings["training"].get("pretrained"):
+        settings = _with_pretrained(settings)
     if os.environ.get("MXOPT_LONG") if long is None else long:
         more = settings.get("long", {})
         print(f"long: {', '.join(more) or 'nothing more on this tier'}")
         settings = {**settings, **more}
     return Lab(picked.name, picked.why, home, one, many, settings)
+
+
+def _with_pretrained(settings: dict) -> dict:
+    """Fetch the chapter's text and network, or take a network of its size, from scratch."""
+    from mxopt.recipes.translation import fetch_pretrained
+
+    try:
+        fetch_pretrained()
+    except DataError as error:
+        print(f"data: {error}")
+        print("instead: Multi30k, and a network of that size from scratch")
+        return {**settings, "training": FROM_SCRATCH}
+    return settings
 
 
 def find_data(tier: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mxopt.measure import Experiment, history
+from mxopt.measure import Ablation, Experiment, history
 from mxopt.report import data_kind, figure_name
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
@@ -27,6 +27,33 @@ def bars(experiment: Experiment):
     axes.invert_yaxis()
     direction = "shorter is better" if experiment.better == "lower" else "longer is better"
     axes.set_xlabel(f"{figure_name(experiment.figure)} ({experiment.unit}), {direction}")
+    return _finish(figure, axes, experiment)
+
+
+def waterfall(found: Ablation):
+    """Return the way from before to after, one bar a lever, as high as its share of the way.
+
+    The axis is logarithmic, so that equal factors are equally high.
+    """
+    figure, axes = _axes(3.4)
+    level, experiment = 1.0, found.experiment
+    names = [experiment.baseline, *found.levers, "after"]
+    axes.bar(0, 1.0, color="0.6", bottom=0, width=0.7)
+    for place, lever in enumerate(found.levers, start=1):
+        share = found.share(lever)
+        if share is None:
+            axes.text(place, level, "not measured", ha="center", style="italic", color="0.4")
+            continue
+        after = level / share.value
+        axes.bar(place, level - after, bottom=after, width=0.7,
+                 color=COLOURS[2] if share.value >= 1 else COLOURS[3])  # fmt: skip
+        axes.text(place, max(level, after) * 1.03, f"{share.value:.2f}x", ha="center")
+        level = after
+    axes.bar(len(names) - 1, level, color=COLOURS[0], width=0.7)
+    axes.text(len(names) - 1, level * 1.03, f"{1 / level:.2f}x", ha="center")
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel(f"{figure_name(experiment.figure)}, before = 1")
     return _finish(figure, axes, experiment)
 
 

@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 
 from mxopt import book
-from mxopt.measure import Experiment, TimeToTarget, time_to_target
+from mxopt.measure import Ablation, Experiment, Ratio, TimeToTarget, time_to_target
 
 # What every table of pairs shows.
 PAIRS = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
@@ -128,6 +128,37 @@ def beside_book(experiment: Experiment) -> Table:
     return Table(columns, rows, _caption(experiment, source))
 
 
+def book_verdicts(experiments: list[Experiment]) -> Table:
+    """Return every comparison of the book with ours: both ratios, and whether ours agrees.
+
+    *Reproduced*: the book's ratio lies in our interval. *Same direction*: both win, or both lose,
+    by another factor. *Not reproduced*: they do not. Machine, data and networks are others.
+    """
+    known = {experiment.name: experiment for experiment in experiments}
+    rows = []
+    for name, before, after in book.COMPARISONS:
+        printed = book.beside(name)
+        theirs = printed[before].value / printed[after].value
+        experiment = known.get(name)
+        ours, verdict = None, "not measured (its notebook did not run)"
+        if experiment:
+            here = before in experiment.arms and after in experiment.arms
+            ours = experiment.ratio(after, before) if here else None
+            missing = next((arm for arm in (before, after) if experiment.why_not(arm)), None)
+            why = experiment.why_not(missing) if here and missing else "not part of this tier"
+            verdict = _agrees(theirs, ours) if ours else f"not measured ({why})"
+        rows.append([f"{name}: {before} → {after}", f"{theirs:.2f}", str(ours or ""), verdict])
+    return Table(["what the chapter compares", "the book", "ours [95 %]", "verdict"], rows,
+                 f"Times faster. Book: {book.SOURCE}.")  # fmt: skip
+
+
+def _agrees(theirs: float, ours: Ratio) -> str:
+    if ours.low <= theirs <= ours.high:
+        return "reproduced"
+    same = (theirs > 1 and ours.low > 1) or (theirs < 1 and ours.high < 1)
+    return "same direction" if same else "not reproduced"
+
+
 def target(found: TimeToTarget, name: str) -> Table:
     """Return each pair of runs with the time it took to the target, and the ratio below."""
     rows = [
@@ -142,6 +173,23 @@ def target(found: TimeToTarget, name: str) -> Table:
         caption = f"no ratio: {found.missed} of {len(rows)} runs never reached the target"
     columns = ["pair", f"target ({name})", "before reached it", "after reached it"]
     return Table(columns, rows, caption)
+
+
+def ablation(found: Ablation) -> Table:
+    """Return what each lever gives alone, on top of all others, and as its share of the whole."""
+    rows = [
+        [lever, *(str(ratio or "not measured") for ratio in
+                  (found.alone(lever), found.left_out(lever), found.share(lever)))]
+        for lever in found.levers
+    ]  # fmt: skip
+    rows.append(["all of them", "", "", str(found.whole() or "not measured")])
+    how = "every order" if found.exact else f"{len(found.orders)} sampled orders"
+    caption = (
+        f"{_caption(found.experiment, figure_name(found.experiment.figure))} Times better. Shares "
+        f"are averaged over {how} and multiply to the whole, which is {found.interaction():.2f} "
+        "times the product of all levers alone."
+    )
+    return Table(["lever", "alone", "added to all others", "share [95 %]"], rows, caption)
 
 
 def operators(experiment: Experiment, most: int = 10) -> Table:

@@ -53,6 +53,8 @@ def page(folder: str | Path) -> str:
         if book.beside(experiment.name):
             parts += ["The book's figures, another machine's, beside ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
+    verdicts = report.book_verdicts([experiment for _, experiment in experiments])
+    parts += ["## The book, beside ours", str(verdicts)]
     return "\n\n".join(parts) + "\n"
 
 

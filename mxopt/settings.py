@@ -48,8 +48,8 @@ SETTINGS = {
         },
     },
     # ``speed`` are levers that make an epoch faster, ``learning`` those that make it teach more,
-    # each added to those before it (mxopt.measure.ladder). ``long`` replaces settings of those who
-    # have hours.
+    # each added to those before it (mxopt.measure.ladder); ``measured`` are those arms that are
+    # trained in full. ``long`` replaces settings for those who have hours.
     "8_2": {
         "smoke": {
             "repeats": 3,
@@ -58,6 +58,7 @@ SETTINGS = {
             "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1},
             "speed": {"static": {"hybridize": "static"}, "cached": {"preprocess": "cached"}},
             "learning": {"after": {"momentum": 0.9}},
+            "measured": ("faster", "after"),
             "ladder": {"limit": 20, "epochs": 2},
             "others": {"affinity": "compact"},
             "long": {},
@@ -77,23 +78,14 @@ SETTINGS = {
             },
             "learning": {
                 "scores": {"new_scores": False},
-                "after": {
-                    "learning_rate": 0.006,
-                    "momentum": 0.9,
-                    "schedule": "poly",
-                    "average_from": 0.5,
-                },
+                "momentum": {"learning_rate": 0.006, "momentum": 0.9},
+                "poly": {"schedule": "poly"},
+                "after": {"average_from": 0.5},
             },
-            "ladder": {"limit": 12, "epochs": 2},
+            "measured": ("after",),
+            "ladder": {"limit": 8, "epochs": 2},
             "others": {"openmp": "intel", "affinity": "compact", "batch_size": 8},
-            "long": {
-                "learning": {
-                    "scores": {"new_scores": False},
-                    "momentum": {"learning_rate": 0.006, "momentum": 0.9},
-                    "poly": {"schedule": "poly"},
-                    "after": {"average_from": 0.5},
-                },
-            },
+            "long": {"measured": ("faster", "scores", "momentum", "poly", "after")},
         },
         "gpu": {
             "repeats": 3,
@@ -106,6 +98,7 @@ SETTINGS = {
                 "amp": {"precision": "amp"},
             },
             "learning": {"after": {"momentum": 0.9, "learning_rate": 0.01, "schedule": "poly"}},
+            "measured": ("faster", "after"),
             "ladder": {"limit": 40, "epochs": 2},
             "others": {"batch_size": 8},
             "long": {},
@@ -191,7 +184,7 @@ SETTINGS = {
             "repeats": 3,
             "score": "bleu",
             "checks": 2,
-            "training": {"layers": 6, "units": 512, "heads": 8, "hidden": 2048},
+            "training": {"pretrained": True},
             "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 5, "learning_rate": 0.0003},
             "speed": {
                 "length": {"bucketing": "length"},
@@ -214,6 +207,9 @@ SETTINGS = {
         },
     },
 }
+
+# Sizes of the network that the gpu tier fine-tunes, for where its weights are not to be had.
+FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
 
 # What each tier's notebooks read; fetched before anything is measured, for measured processes
 # download nothing.

@@ -1,6 +1,7 @@
 import pytest
 
 from mxopt.cli import main
+from mxopt.records import read_run
 
 
 def test_run_trains_and_leaves_a_record(tmp_path, capsys):
@@ -52,3 +53,45 @@ def test_a_command_is_needed(capsys):
     with pytest.raises(SystemExit) as stop:
         main([])
     assert stop.value.code == 2
+
+
+def test_two_plans_are_compared_and_what_differs_is_named(tmp_path, capsys):
+    words = ["compare", "toy:toy", "batch_size=4", "--after", "batch_size=8", "--repeats", "2"]
+    folder = tmp_path / "results"
+    assert main([*words, "--results", str(folder), "--quality", "test_accuracy"]) == 0
+    said = capsys.readouterr().out
+    assert "| before → after | batch_size: 4 → 8 |" in said
+    assert "n = 2" in said
+    assert len(list(folder.glob("compare/*-0?.jsonl"))) == 4
+    seeds = {read_run(path).plan.seed for path in folder.glob("compare/*-02.jsonl")}
+    assert seeds == {1}
+
+
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        (["batch_size=8", "hybridize=yes"], "what differs is hybridize, batch_size; change"),
+        (["batch_size=8"], "not be the effect of hybridize, for what differs is batch_size"),
+        (["size=96"], "for what differs is size"),
+        (["batch_size=4"], "after is the same as before"),
+    ],
+)
+def test_a_pair_that_differs_in_more_is_no_effect_of_one_switch(tmp_path, capsys, after, message):
+    words = ["compare", "toy:toy", "batch_size=4", "--effect-of", "hybridize", "--after", *after]
+    assert main([*words, "--results", str(tmp_path / "results")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_switches_are_ablated(tmp_path, capsys):
+    words = ["ablate", "toy:toy", "batch_size=4", "--after", "hybridize=yes", "train=10"]
+    folder = tmp_path / "results"
+    assert main([*words, "--repeats", "1", "--results", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "| hybridize |" in said
+    assert "| train |" in said
+    assert "averaged over every order" in said
+    assert {path.name for path in (folder / "ablation").iterdir()} == {
+        "after-01.jsonl", "before-01.jsonl", "experiment.json", "hybridize-01.jsonl",
+        "train-01.jsonl", "waterfall.png",
+    }  # fmt: skip

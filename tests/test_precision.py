@@ -14,7 +14,7 @@ from mxnet import autograd, gluon, nd
 from mxopt import precision
 from mxopt.errors import DeviceError, PrecisionError
 from mxopt.plan import Plan
-from mxopt.training import make_trainer
+from mxopt.updates import make_trainer
 
 
 def in_child(code: str) -> str:
@@ -25,7 +25,7 @@ def in_child(code: str) -> str:
         from mxopt import precision
         from mxopt.errors import PrecisionError
         from mxopt.plan import Plan
-        from mxopt.training import make_trainer
+        from mxopt.updates import make_trainer
         plan = Plan(precision="bfloat16", learning_rate=0.1)
         numbers = precision.for_plan(plan, [mx.cpu()])
         x, y = nd.random.uniform(shape=(6, 1, 4, 4)), nd.array([0, 1, 0, 1, 0, 1])

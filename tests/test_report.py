@@ -133,3 +133,27 @@ def test_operators_are_listed_by_the_time_they_take_in_all_arms():
         ["2 others", "0.25 s", "0.125 s"],
         ["the epoch", "3 s", "1.5 s"],
     ]
+
+
+def test_the_books_comparisons_have_a_verdict_each():
+    def measured(name, arms):
+        runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": s * jitter})
+                      for jitter in (1, 1.01, 0.99)] for arm, s in arms.items()}  # fmt: skip
+        return Experiment(name, "w", dict.fromkeys(arms, Plan()), runs=runs)
+
+    refused = measured("parallel", {"one": 4.0, "many-scaled": 1.0})
+    refused.runs["many-scaled"] = [Run(Path("x"), Plan(), "w", status="refused", reason="no GPU")]
+    table = report.book_verdicts([
+        measured("segmentation", {"before": 639.0, "after": 59.9}),
+        measured("translation", {"before": 2.0, "after": 1.0}),
+        measured("engine", {"naive": 1.0, "threaded": 2.0}),
+        refused,
+    ])  # fmt: skip
+    verdicts = {row[0]: row[-1] for row in table.rows}
+    assert verdicts["segmentation: before → after"] == "reproduced"
+    assert verdicts["translation: before → after"] == "same direction"
+    assert verdicts["engine: naive → threaded"] == "not reproduced"
+    assert verdicts["engine: naive-waiting → threaded-waiting"].startswith("not measured (not part")
+    assert verdicts["parallel: one → many-scaled"] == "not measured (no GPU)"
+    assert verdicts["placement: lazy → device"] == "not measured (its notebook did not run)"
+    assert table.rows[-1][1] == "5.86"

@@ -81,6 +81,10 @@ class Subwords:
                 kept.append(number)
         return " ".join(self._processor.decode(kept).split())
 
+    def plain(self, text: str) -> str:
+        """Return a sentence of the data as a person writes it: these are so already."""
+        return text
+
     def pieces(self, text: str) -> list[str]:
         """Return the pieces themselves, a low line where a word begins, to look at."""
         return self._processor.encode(text, out_type=str, num_threads=1)

@@ -5,15 +5,18 @@ turns (A B A B ...), so that a machine that slows down slows all of them. What i
 ratio of paired runs, with a 95 % interval and the number of pairs.
 """
 
+from mxopt.measure.ablation import Ablation, ablate
 from mxopt.measure.experiment import Experiment, interleave, ladder, read_experiment
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.measure.target import TimeToTarget, history, time_to_target
 
 __all__ = [
+    "Ablation",
     "Experiment",
     "Ratio",
     "TimeToTarget",
+    "ablate",
     "history",
     "interleave",
     "ladder",

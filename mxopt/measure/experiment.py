@@ -76,6 +76,22 @@ class Experiment:
         }
         return {**self.arms[baseline].diff(self.arms[arm]), **options}
 
+    def check_effect(self, arm: str, switch: str | None = None) -> None:
+        """Make sure that two arms differ, and if a switch is named, in nothing but that one.
+
+        Raises:
+            PlanError: they do not differ, or what differs would not be the effect of that switch.
+        """
+        differing = self.factors(arm)
+        if not differing:
+            raise PlanError(f"{arm} is the same as {self.baseline}: give it something to change")
+        others = [name for name in differing if name != switch]
+        if switch and (others or switch not in differing):
+            raise PlanError(
+                f"this would not be the effect of {switch}, for what differs is "
+                f"{', '.join(differing)}; change {switch} alone, or ask for no effect"
+            )
+
     def why_not(self, arm: str) -> str:
         """Return why an arm has no figure: the reason of its first run that did not end well."""
         bad = next((run for run in self.runs.get(arm, []) if not run.ok), None)

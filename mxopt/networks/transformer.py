@@ -194,6 +194,9 @@ def translator(
     return Translator(encoder, decoder, source, target, projection, fast)
 
 
+MODEL = "transformer_en_de_512"
+
+
 def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **options):
     """Return GluonNLP's ``transformer_en_de_512`` as a translator, and its two vocabularies.
 
@@ -212,7 +215,7 @@ def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **opti
     if context is not None:
         options["ctx"] = context
     model, source, target = gluonnlp.model.get_model(
-        "transformer_en_de_512",
+        MODEL,
         **{"dataset_name": "WMT2014", "pretrained": pretrained, **options},
     )
     net = Translator(

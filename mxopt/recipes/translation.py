@@ -15,8 +15,10 @@ import mxnet as mx
 from mxnet import gluon
 
 from mxopt import bucketing
-from mxopt.errors import PlanError
-from mxopt.networks.transformer import Translator, translator
+from mxopt.datasets import Multi30k, ParallelFolder, sources, wmt
+from mxopt.datasets.subwords import train_subwords
+from mxopt.errors import DataError, PlanError
+from mxopt.networks.transformer import MODEL, Translator, transformer_en_de_512, translator
 from mxopt.networks.transformer_pieces import PIECES
 from mxopt.networks.translation_loss import TranslationLoss, TranslatorLoss
 from mxopt.sequences import PairBatch
@@ -24,6 +26,7 @@ from mxopt.training import Data, Recipe
 from mxopt.translate import bleu_and_chrf, translate_all
 
 LOSSES = ("one-hot", "pick", "fused")
+SPLITS = ("train", "validation", "test")
 
 
 class WithLoss(gluon.HybridBlock):
@@ -48,6 +51,7 @@ def translation(
     source: str = "en",
     target: str = "de",
     stand_in: bool = False,
+    pretrained: bool = False,
     limit: int | None = None,
     vocabulary: int = 8000,
     longest: int = 100,
@@ -70,6 +74,9 @@ def translation(
             (``mxopt.datasets.ParallelFolder``); ``None`` takes Multi30k, or its stand-in.
         source, target: the endings of the files in ``root``.
         stand_in: whether to take the stand-in even where Multi30k is to be had.
+        pretrained: the chapter's own: WMT2016 in GluonNLP's byte pairs, and its
+            ``transformer_en_de_512`` as trained on WMT2014. ``vocabulary``, ``layers``, ``units``,
+            ``heads``, ``hidden`` and ``dropout`` are then those of that network.
         limit: at most so many pairs of each split; ``None`` for all.
         vocabulary: how many subwords, of both languages together.
         longest: subwords that a sentence may have; ``too_long`` is what happens to a pair with
@@ -85,21 +92,26 @@ def translation(
 
     Raises:
         PlanError: there is no such loss, or as for the network.
+        DataError: the data is asked for and not to be had, or damaged.
     """
     if loss not in LOSSES:
         raise PlanError(f"loss={loss!r} is not a choice; take one of {', '.join(LOSSES)}")
 
     @functools.cache
     def prepared():
-        return _data(root, source, target, stand_in, limit, vocabulary, longest, too_long)
+        if pretrained:
+            return _wmt(limit, longest, too_long)
+        text = _text(root, source, target, stand_in)
+        return _data(*text, limit, vocabulary, longest, too_long)
 
     def network(contexts):
         words = len(prepared().collate.vocabulary)
-        net = translator(
-            words, layers, units, heads, hidden, dropout,
-            max_length=longest + 1, fast=PIECES if fast else (),
-        )  # fmt: skip
-        net.initialize(mx.init.Xavier(), ctx=contexts)
+        pieces = PIECES if fast else ()
+        if pretrained:
+            net, _, _ = transformer_en_de_512(fast=pieces, context=contexts)
+        else:
+            net = translator(words, layers, units, heads, hidden, dropout, longest + 1, fast=pieces)
+            net.initialize(mx.init.Xavier(), ctx=contexts)
         if loss == "fused":
             return TranslatorLoss(net, smoothing)
         return WithLoss(net, TranslationLoss(words, smoothing, loss))
@@ -110,10 +122,10 @@ def translation(
             pairs = pairs[:scored]
         sentences, references = zip(*pairs)
         found = translate(net.translator, data, sentences, beam if split == "test" else 1)
-        return bleu_and_chrf(found, references)
+        return bleu_and_chrf(found, list(map(data.collate.vocabulary.plain, references)))
 
     return Recipe(
-        name=f"translation, {layers} layers of {units}",
+        name=MODEL if pretrained else f"translation, {layers} layers of {units}",
         data=prepared,
         network=network,
         loss=lambda losses: losses,
@@ -133,27 +145,56 @@ def translate(net: Translator, data: Data, sentences, beam: int = 4) -> list[str
         sentences: text in the source language.
         beam: width of the beam search; 1 is greedy.
     """
-    sources = [data.transform(sentence, "")[0] for sentence in sentences]
+    words = [data.transform(sentence, "")[0] for sentence in sentences]
     vocabulary = data.collate.vocabulary
-    return [vocabulary.decode(ids) for ids in translate_all(net, sources, beam=beam)]
+    found = translate_all(net, words, beam=beam, bos=vocabulary.bos, eos=vocabulary.eos)
+    return [vocabulary.decode(ids) for ids in found]
 
 
-def _data(root, source, target, stand_in, limit, vocabulary, longest, too_long):
-    from mxopt.datasets import Multi30k, ParallelFolder, sources
-    from mxopt.datasets.subwords import train_subwords
-
-    names = ("train", "validation", "test")
+def _text(root, source, target, stand_in):
+    """Return the kind and the origin of the splits, and the splits."""
     if root:
-        kind, origin = "real", "given folder"
-        splits = {name: ParallelFolder(root, name, source, target) for name in names}
-    else:
-        found = sources.stand_in("multi30k") if stand_in else sources.locate("multi30k")
-        kind, origin = found.kind, found.origin
-        splits = {name: Multi30k(name, found.path) for name in names}
+        return "real", "given folder", {n: ParallelFolder(root, n, source, target) for n in SPLITS}
+    found = sources.stand_in("multi30k") if stand_in else sources.locate("multi30k")
+    return found.kind, found.origin, {name: Multi30k(name, found.path) for name in SPLITS}
+
+
+def fetch_pretrained():
+    """Fetch what the chapter's own data and network need, so that measured processes find it.
+
+    Raises:
+        DataError: the text or the weights are not to be had.
+    """
+    wmt.prepare()
+    try:
+        transformer_en_de_512()
+    except wmt.FETCH_ERRORS as error:
+        raise DataError(
+            f"the weights of {MODEL}, which GluonNLP fetches, are not to be had ({error}). "
+            "Connect to the network, or put GluonNLP's files under ~/.mxnet/models."
+        ) from error
+
+
+def _wmt(limit, longest, too_long):
+    folder = wmt.prepare()
+    splits = {name: ParallelFolder(folder, name) for name in SPLITS}
+    _, source, target = transformer_en_de_512(pretrained=False)
+    if source.idx_to_token != target.idx_to_token:
+        raise DataError(
+            f"the vocabularies of {MODEL} have {len(source):,} and {len(target):,} words and are "
+            "not the same, which the recipe needs; take the files that GluonNLP 0.10 publishes"
+        )
+    return _data("real", "GluonNLP", splits, limit, wmt.BytePairs(target), longest, too_long)
+
+
+def _data(kind, origin, splits, limit, vocabulary, longest, too_long):
+    """Return the recipe's data; ``vocabulary`` is one, or the size of one that is learned."""
     if limit:
         splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
-    lines = [line for pair in splits["train"] for line in pair]
-    subwords = train_subwords(lines, vocabulary, sources.cache_folder() / "subwords")
+    subwords = vocabulary
+    if isinstance(vocabulary, int):
+        lines = [line for pair in splits["train"] for line in pair]
+        subwords = train_subwords(lines, vocabulary, sources.cache_folder() / "subwords")
 
     def encode(*pair):
         return tuple(subwords.encode(text)[:longest] for text in pair)
