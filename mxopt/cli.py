@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
     report.add_argument("results", type=Path)
+    report.add_argument("--html", action="store_true", help="also write report.html")
     report.add_argument("--readme", type=Path, help="also renew the table in this README")
 
     errata = command("errata", _errata, "show the chapter's errors of method, both ways")
@@ -194,9 +195,11 @@ def _reproduce(chosen) -> int:
 
 
 def _report(chosen) -> int:
-    from mxopt import results
+    from mxopt import report_page, results
 
     print(results.write_page(chosen.results))
+    if chosen.html:
+        print(report_page.write(chosen.results))
     if chosen.readme:
         text = results.update_readme(chosen.readme, chosen.results)
         chosen.readme.write_text(text, encoding="utf-8")

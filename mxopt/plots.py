@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mxopt.measure import Ablation, Experiment, history
+from mxopt.measure import Ablation, Experiment, Ratio, history
 from mxopt.report import data_kind, figure_name
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
@@ -28,6 +28,33 @@ def bars(experiment: Experiment):
     direction = "shorter is better" if experiment.better == "lower" else "longer is better"
     axes.set_xlabel(f"{figure_name(experiment.figure)} ({experiment.unit}), {direction}")
     return _finish(figure, axes, experiment)
+
+
+def intervals(ratios: dict[str, Ratio], title: str = ""):
+    """Return ratios with their intervals, one line each, on a logarithmic axis.
+
+    What is right of 1 is faster; an interval that holds 1 shows nothing.
+    """
+    figure, axes = _axes(0.55 * len(ratios) + 1.1)
+    names = list(ratios)
+    for row, name in enumerate(names):
+        found = ratios[name]
+        colour = {"faster": COLOURS[2], "slower": COLOURS[3]}.get(found.verdict, "0.5")
+        low, high = max(found.low, found.value / 10), min(found.high, found.value * 10)
+        axes.plot([low, high], [row, row], color=colour, linewidth=3, alpha=0.6)
+        axes.plot(found.value, row, "o", color=colour)
+        axes.annotate(f"{found.value:.2f}", (found.value, row), xytext=(0, 6), ha="center",
+                      textcoords="offset points", fontsize="small")  # fmt: skip
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.set_ylim(len(names) - 0.5, -0.8)
+    axes.set_xlabel("times faster, with its 95 % interval")
+    axes.set_title(title, fontsize="medium", loc="left")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
 
 
 def waterfall(found: Ablation):

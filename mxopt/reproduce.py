@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from mxopt import hardware, lab, progress, results
+from mxopt import hardware, lab, progress, report_page, results
 from mxopt.errors import DataError, MxoptError
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
@@ -35,8 +35,8 @@ def reproduce(
 ) -> Path:
     """Run every notebook on the tier that this machine can do, and return the results folder.
 
-    The folder holds each notebook executed and as HTML, the run records, the plots, and
-    ``RESULTS.md``.
+    The folder holds each notebook executed and as HTML, the run records, the plots,
+    ``RESULTS.md``, and ``report.html`` to read.
 
     Args:
         tier: ``smoke``, ``cpu`` or ``gpu``; None picks one and says why.
@@ -73,6 +73,7 @@ def reproduce(
     for notebook in chosen:
         execute(notebook, home)
     print(f"{results.write_page(home)} after {progress.duration(time.monotonic() - start)}")
+    print(f"to read: {report_page.write(home)}")
     return home
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mxopt import book, report
 from mxopt.errors import RecordError
-from mxopt.measure import Experiment, read_experiment, time_to_target
+from mxopt.measure import Experiment, Ratio, read_experiment, time_to_target
 from mxopt.records import Run
 
 DESCRIPTION = "reproduce.json"
@@ -70,16 +70,26 @@ def headline(folder: str | Path) -> report.Table:
 
     Where nothing helped, that one says so.
     """
-    rows = []
-    for _, experiment in read_experiments(folder):
-        rows += _best(experiment.title, experiment, report.comparison(experiment), Experiment.ratio)
-        if experiment.target:
-            title = f"{experiment.title}, time to target"
-            rows += _best(title, experiment, report.targets(experiment), _target_ratio)
+    rows = [row for _, row in best_pairs([e for _, e in read_experiments(folder)])]
     return report.Table(["experiment", *report.PAIRS[1:]], rows)
 
 
-def _best(title: str, experiment: Experiment, table: report.Table, ratio) -> list[list[str]]:
+def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
+    """Return of every experiment the pair that came out best: its ratio and its row in a table.
+
+    An experiment with a target has two: by its figure, and by the time to the target.
+    """
+    found = []
+    for experiment in experiments:
+        table, title = report.comparison(experiment), experiment.title or experiment.name
+        found += _best(title, experiment, table, Experiment.ratio)
+        if experiment.target:
+            title = f"{title}, time to target"
+            found += _best(title, experiment, report.targets(experiment), _target_ratio)
+    return found
+
+
+def _best(title, experiment, table, ratio) -> list[tuple[Ratio, list[str]]]:
     found = []
     for (baseline, arm), (pair, differing, *cells) in zip(experiment.compared(), table.rows):
         better = ratio(experiment, arm, baseline)
@@ -88,8 +98,8 @@ def _best(title: str, experiment: Experiment, table: report.Table, ratio) -> lis
         factors = experiment.factors(arm, baseline)
         if len(factors) > SHOWN_FACTORS:
             differing = f"{len(factors)} switches: {', '.join(factors)}"
-        found.append((better.value, [f"{title}: {pair}", differing, *cells]))
-    return [max(found)[1]] if found else []
+        found.append((better, [f"{title}: {pair}", differing, *cells]))
+    return [max(found, key=lambda pair: pair[0].value)] if found else []
 
 
 def _target_ratio(experiment: Experiment, arm: str, baseline: str):
