@@ -1,6 +1,7 @@
 # Two commands are enough: `make reproduce` and `make test`. Each sets up what it needs.
 #   make reproduce TIER=smoke RESULTS=results/mine PYTHON=python3.12
 #   make reproduce TIER=cpu LONG=1
+#   make reproduce RESULTS=results/mine RESUME=1
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,10 +10,11 @@ BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
 LONG ?=
+RESUME ?=
 # The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
-OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long)
+OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
 .PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup colab
 .DEFAULT_GOAL := help

@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--tier", **tiers)
     reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
     reproduce.add_argument("--only", default="", help="one notebook, such as 8_2")
+    reproduce.add_argument("--resume", action="store_true", help="go on in an interrupted folder")
     reproduce.add_argument("--long", action="store_true", help="also what takes up to two hours")
 
     report = command("report", _report, "write RESULTS.md again from the records of a folder")
@@ -190,7 +191,8 @@ def _option(word: str) -> tuple[str, object]:
 def _reproduce(chosen) -> int:
     from mxopt.reproduce import reproduce
 
-    reproduce(chosen.tier, chosen.results, only=chosen.only, long=chosen.long)
+    reproduce(chosen.tier, chosen.results, only=chosen.only, long=chosen.long,
+              resume=chosen.resume)  # fmt: skip
     return 0
 
 

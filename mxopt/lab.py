@@ -29,6 +29,7 @@ class Lab:
         one, many: the plan's ``devices`` for one device and for several: all usable GPUs, or four
             contexts on the CPU.
         settings: sizes that the tier can afford.
+        resume: whether the folder is that of an interrupted run, which is gone on with.
     """
 
     tier: str
@@ -37,6 +38,7 @@ class Lab:
     one: str
     many: str
     settings: dict = field(default_factory=dict)
+    resume: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -51,7 +53,7 @@ class Lab:
         """
         workload = workload if ":" in workload else f"mxopt.workloads:{workload}"
         return measure.interleave(
-            name, workload, arms, folder=self.folder,
+            name, workload, arms, folder=self.folder, resume=self.resume,
             **{"repeats": self.settings["repeats"], **how},
         )  # fmt: skip
 
@@ -89,13 +91,15 @@ def open_lab(
 
     Raises:
         PlanError, DeviceError: as for ``mxopt.hardware.pick_tier``.
-        RecordError: the folder cannot be written, or holds this notebook's records already.
+        RecordError: the folder cannot be written, or holds this notebook's records already and
+            ``MXOPT_RESUME`` is not set.
     """
     if chapter not in SETTINGS:
         raise PlanError(f"no notebook is called {chapter!r}; there are {', '.join(SETTINGS)}")
     picked = hardware.pick_tier(tier or os.environ.get("MXOPT_TIER") or None)
     results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
-    home = make_folder(results / chapter)
+    resume = bool(os.environ.get("MXOPT_RESUME"))
+    home = make_folder(results / chapter, resume)
     usable = [gpu for gpu in hardware.gpus() if gpu.usable] if picked.name == "gpu" else []
     if usable:
         one, many = "gpu:0", f"gpu:0-{len(usable) - 1}"
@@ -114,7 +118,7 @@ def open_lab(
         more = settings.get("long", {})
         print(f"long: {', '.join(more) or 'nothing more on this tier'}")
         settings = {**settings, **more}
-    return Lab(picked.name, picked.why, home, one, many, settings)
+    return Lab(picked.name, picked.why, home, one, many, settings, resume)
 
 
 def _with_pretrained(settings: dict) -> dict:
@@ -158,8 +162,8 @@ def new_results_folder(parent: str | os.PathLike = "results") -> Path:
     return Path(parent) / f"{datetime.now():%Y-%m-%d-%H%M%S}-{host}"
 
 
-def make_folder(folder: Path) -> Path:
-    """Make a new folder, with its parents.
+def make_folder(folder: Path, resume: bool = False) -> Path:
+    """Make a new folder, with its parents; to resume, it may be there and hold results.
 
     Raises:
         RecordError: it exists and is not empty, or cannot be made.
@@ -172,6 +176,6 @@ def make_folder(folder: Path) -> Path:
             f"cannot make the results folder {folder} ({error.strerror or error}); "
             "choose one that can be written to"
         ) from None
-    if taken:
-        raise RecordError(f"{folder} holds results already; choose another results folder")
+    if taken and not resume:
+        raise RecordError(f"{folder} holds results already; choose another folder, or resume it")
     return folder

@@ -77,6 +77,28 @@ def comparison(experiment: Experiment) -> Table:
     return Table(PAIRS, rows, _caption(experiment, figure_name(experiment.figure)))
 
 
+def clocks(experiment: Experiment) -> Table:
+    """Return each pair's ratio by a clock that waits for the engine and by one that does not.
+
+    A *phantom* is a speed-up that only the clock without waiting sees: it timed the enqueueing.
+    """
+    rows = []
+    for baseline, arm in experiment.compared():
+        runs = [run for name in (baseline, arm) for run in experiment.runs.get(name, [])]
+        if not all({"seconds", "enqueued_seconds"} <= run.figures.keys() for run in runs):
+            continue
+        waiting = experiment.ratio(arm, baseline, "seconds")
+        without = experiment.ratio(arm, baseline, "enqueued_seconds")
+        if waiting and without:
+            phantom = without.verdict == "faster" and without.low > waiting.high
+            verdict = "phantom speed-up" if phantom else "both clocks agree"
+            if not phantom and without.verdict != waiting.verdict:
+                verdict = "the clocks disagree"
+            rows.append([f"{baseline} → {arm}", str(without), str(waiting), verdict])
+    columns = ["pair", "by a clock that does not wait", "by one that waits", "verdict"]
+    return Table(columns, rows, _caption(experiment, "times better by two clocks of the same runs"))
+
+
 def targets(experiment: Experiment) -> Table:
     """Return the experiment's pairs by the time to the quality that the first of them ended with.
 
@@ -140,7 +162,7 @@ def book_verdicts(experiments: list[Experiment]) -> Table:
         printed = book.beside(name)
         theirs = printed[before].value / printed[after].value
         experiment = known.get(name)
-        ours, verdict = None, "not measured (its notebook did not run)"
+        ours, verdict = None, "not measured (not among these results)"
         if experiment:
             here = before in experiment.arms and after in experiment.arms
             ours = experiment.ratio(after, before) if here else None
@@ -148,8 +170,17 @@ def book_verdicts(experiments: list[Experiment]) -> Table:
             why = experiment.why_not(missing) if here and missing else "not part of this tier"
             verdict = _agrees(theirs, ours) if ours else f"not measured ({why})"
         rows.append([f"{name}: {before} → {after}", f"{theirs:.2f}", str(ours or ""), verdict])
-    return Table(["what the chapter compares", "the book", "ours [95 %]", "verdict"], rows,
-                 f"Times faster. Book: {book.SOURCE}.")  # fmt: skip
+    for name, metric, *theirs in book.QUALITIES:
+        arms = ("before", "after") if name in known else ()
+        ours = [value for arm in arms if math.isfinite(value := known[name].median(arm, metric))]
+        verdict = "not measured (not among these results)"
+        if len(ours) == 2:
+            same = (theirs[1] > theirs[0]) == (ours[1] > ours[0])
+            verdict = "same direction" if same else "not reproduced"
+        shown = (" → ".join(map(number, pair)) for pair in (theirs, ours))
+        rows.append([f"{name}: {figure_name(metric)}, before → after", *shown, verdict])
+    columns = ["what the chapter compares", "the book", "ours [95 %]", "verdict"]
+    return Table(columns, rows, f"Times faster, then quality. Book: {book.SOURCE}.")
 
 
 def _agrees(theirs: float, ours: Ratio) -> str:
@@ -248,6 +279,8 @@ def _caption(experiment, about):
         if experiment.why_not(arm):
             reasons.setdefault(experiment.why_not(arm), []).append(arm)
     missing = [f"Not measured: {', '.join(names)} ({why})." for why, names in reasons.items()]
+    if experiment.resumed:
+        missing.append(f"Resumed: {experiment.resumed} runs are from before an interruption.")
     return " ".join([f"{about}; data: {data_kind(experiment)}.", *missing])
 
 

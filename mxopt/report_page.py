@@ -78,6 +78,8 @@ def _section(path: Path, experiment: Experiment) -> Section:
         tables = [report.comparison(experiment)]
     else:
         tables = [report.arms(experiment)]
+    clocks = report.clocks(experiment)
+    tables += [clocks] if clocks.rows else []
     tables += [report.targets(experiment)] if experiment.target else []
     return Section(
         experiment.title or experiment.name,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mxopt import hardware, lab, progress, report_page, results
-from mxopt.errors import DataError, MxoptError
+from mxopt.errors import DataError, MxoptError, PlanError
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
 # Seconds a notebook's cell is allowed; measuring cells run for minutes on slow machines.
@@ -32,6 +32,7 @@ def reproduce(
     notebooks: str | os.PathLike = NOTEBOOKS,
     only: str = "",
     long: bool = False,
+    resume: bool = False,
 ) -> Path:
     """Run every notebook on the tier that this machine can do, and return the results folder.
 
@@ -44,6 +45,7 @@ def reproduce(
         notebooks: the folder that holds the notebooks.
         only: the beginning of a notebook's name, such as ``8_2``; all of them otherwise.
         long: also measure what takes up to two hours.
+        resume: go on in a folder where an earlier call was interrupted; what it measured stays.
 
     Raises:
         DataError: there are no notebooks there, or none of that name.
@@ -61,14 +63,18 @@ def reproduce(
         raise DataError(f"no notebook's name begins with {only!r}; there are {names}")
     picked = hardware.pick_tier(tier)
     print(f"tier: {picked.name} ({picked.why})")
-    home = lab.make_folder(Path(folder or lab.new_results_folder()).absolute())
+    if resume and not folder:
+        raise PlanError("to resume, name the results folder that was interrupted")
+    home = lab.make_folder(Path(folder or lab.new_results_folder()).absolute(), resume)
     print(f"results: {home}")
     lab.find_data(picked.name)
+    started = "resumed" if resume else "started"
     results.describe(home, tier=f"{picked.name} ({picked.why})",
-                     started=f"{datetime.now():%Y-%m-%d %H:%M}")  # fmt: skip
+                     **{started: f"{datetime.now():%Y-%m-%d %H:%M}"})  # fmt: skip
     os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))
-    if long:
-        os.environ["MXOPT_LONG"] = "1"
+    for variable, wanted in (("MXOPT_LONG", long), ("MXOPT_RESUME", resume)):
+        if wanted:
+            os.environ[variable] = "1"
     start = time.monotonic()
     for notebook in chosen:
         execute(notebook, home)

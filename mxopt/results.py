@@ -18,7 +18,9 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 def describe(folder: Path, **facts) -> None:
     """Keep what no record knows (tier and why, start, notebooks) in the results folder."""
-    (folder / DESCRIPTION).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    path = folder / DESCRIPTION
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**known, **facts}, indent=1) + "\n", encoding="utf-8")
 
 
 def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
@@ -45,6 +47,9 @@ def page(folder: str | Path) -> str:
         if experiment.workload == "mxopt.workloads:profile":
             table = report.operators
         parts += [f"## {experiment.title or experiment.name}", str(table(experiment))]
+        clocks = report.clocks(experiment)
+        if clocks.rows:
+            parts += ["The same runs by two clocks:", str(clocks)]
         if experiment.target:
             parts += [f"Time to target, {report.figure_name(experiment.target)}:",
                       str(report.targets(experiment))]  # fmt: skip

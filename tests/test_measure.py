@@ -165,3 +165,30 @@ def test_a_ladder_adds_one_lever_to_those_before_it():
     assert arms["small"] == arms["static"] == Plan(epochs=2, hybridize="static")
     assert arms["both"] == Plan(epochs=2, hybridize="static", seed=3)
     assert [options[name]["size"] for name in arms] == [64, 64, 32, 16]
+
+
+def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path):
+    arms = {"one": Plan(), "two": Plan(batch_size=8)}
+    how = {"repeats": 2, "folder": tmp_path, "seeds": True}
+    first = interleave("demo", "toy:sleepy", arms, **how)
+    started = {run.path.name: run.started for runs in first.runs.values() for run in runs}
+    killed, missing = tmp_path / "demo" / "one-02.jsonl", tmp_path / "demo" / "two-02.jsonl"
+    killed.write_text("".join(killed.read_text().splitlines(keepends=True)[:-1]))
+    missing.unlink()
+    again = interleave("demo", "toy:sleepy", arms, resume=True, **how)
+    assert again.resumed == 2
+    assert all(run.ok for runs in again.runs.values() for run in runs)
+    for run_again in (again.runs["one"][0], again.runs["two"][0]):
+        assert run_again.started == started[run_again.path.name]
+    assert (tmp_path / "demo" / "one-02.killed-1").exists()
+    assert read_experiment(tmp_path / "demo").resumed == 2
+    third = interleave("demo", "toy:sleepy", arms, resume=True, **how)
+    assert third.resumed == 4
+
+
+def test_a_folder_of_another_measurement_is_not_resumed(tmp_path):
+    how = {"repeats": 1, "folder": tmp_path, "resume": True}
+    interleave("demo", "toy:sleepy", {"one": Plan()}, **how)
+    for arms, options in (({"one": Plan(batch_size=8)}, {}), ({"one": Plan()}, {"value": 2.0})):
+        with pytest.raises(RecordError, match=r"one-01.jsonl is a run of something else"):
+            interleave("demo", "toy:sleepy", arms, options=options, **how)

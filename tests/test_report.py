@@ -155,5 +155,29 @@ def test_the_books_comparisons_have_a_verdict_each():
     assert verdicts["engine: naive → threaded"] == "not reproduced"
     assert verdicts["engine: naive-waiting → threaded-waiting"].startswith("not measured (not part")
     assert verdicts["parallel: one → many-scaled"] == "not measured (no GPU)"
-    assert verdicts["placement: lazy → device"] == "not measured (its notebook did not run)"
-    assert table.rows[-1][1] == "5.86"
+    assert verdicts["placement: lazy → device"] == "not measured (not among these results)"
+    assert {row[0]: row[1] for row in table.rows}["translation: before → after"] == "5.86"
+    assert verdicts["segmentation: test mIoU, before → after"].startswith("not measured")
+
+
+def test_a_speed_up_that_only_a_clock_without_waiting_sees_is_a_phantom():
+    def arm(enqueued, seconds):
+        return [
+            Run(Path("x"), Plan(), "w", status="ok",
+                figures={"seconds": seconds * jitter, "enqueued_seconds": enqueued * jitter})
+            for jitter in (1, 1.01, 0.99, 1.02, 0.98, 1)
+        ]  # fmt: skip
+
+    runs = {"waits": arm(1.0, 1.0), "phantom": arm(0.01, 1.3), "real": arm(0.5, 0.5)}
+    arms = dict.fromkeys(runs, Plan())
+    table = report.clocks(Experiment("e", "w", arms, runs=runs))
+    assert [row[-1] for row in table.rows] == [
+        "phantom speed-up", "both clocks agree",
+    ]  # fmt: skip
+    assert table.rows[0][1].startswith("1")
+
+
+def test_runs_without_a_second_clock_have_no_such_table():
+    only = [Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": 1.0})] * 2
+    experiment = Experiment("e", "w", {"a": Plan(), "b": Plan()}, runs={"a": only, "b": only})
+    assert report.clocks(experiment).rows == []

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from mxopt import progress, reproduce
-from mxopt.errors import DataError, RecordError
+from mxopt.errors import DataError, PlanError, RecordError
 from mxopt.reproduce import NotebookError
 
 CHAPTER = Path(__file__).parent.parent / "ch08"
@@ -122,3 +122,31 @@ def test_importing_mxopt_loads_no_mxnet():
 
     code = "import mxopt, mxopt.cli, mxopt.reproduce, sys; sys.exit('mxnet' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_interrupted_notebook_is_resumed_and_measures_nothing_twice(tmp_path, monkeypatch):
+    for name in ("MXOPT_TIER", "MXOPT_RESULTS", "MXOPT_RESUME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "in").mkdir()
+    notebook(tmp_path / "in" / "one.ipynb", MEASURE, "1 / 0")
+    with pytest.raises(NotebookError):
+        reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in")
+    records = sorted((tmp_path / "out").rglob("*.jsonl"))
+    before = [record.stat().st_mtime_ns for record in records]
+    notebook(tmp_path / "in" / "one.ipynb", MEASURE)
+    with pytest.raises(RecordError, match="or resume it"):
+        reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in")
+    home = reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in", resume=True)
+    assert [record.stat().st_mtime_ns for record in records] == before
+    page = (home / "RESULTS.md").read_text()
+    assert "Resumed: 4 runs are from before an interruption." in page
+    assert "**started**" in page
+    assert "**resumed**" in page
+    assert (home / "report.html").exists()
+
+
+def test_to_resume_a_folder_must_be_named(tmp_path):
+    notebook(tmp_path / "one.ipynb", "1")
+    with pytest.raises(PlanError, match="name the results folder"):
+        reproduce.reproduce("smoke", None, tmp_path, resume=True)

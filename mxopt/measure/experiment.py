@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 import re
@@ -33,6 +35,7 @@ class Experiment:
             ``margin`` is how much of it may be lost.
         target: a figure of epochs, higher being better; given, arms are compared as well by the
             time until they first reach what the baseline ended with (:func:`time_to_target`).
+        resumed: runs that an earlier, interrupted measurement had left.
         runs: each arm's runs, in order.
     """
 
@@ -49,6 +52,7 @@ class Experiment:
     pairs: list | None = None
     options: dict = field(default_factory=dict)
     arm_options: dict = field(default_factory=dict)
+    resumed: int = 0
     runs: dict[str, list[Run]] = field(default_factory=dict)
 
     @property
@@ -204,6 +208,7 @@ def interleave(
     options: dict | None = None,
     arm_options: dict | None = None,
     seeds: bool = False,
+    resume: bool = False,
     **description,
 ) -> Experiment:
     """Run every arm once, then every arm again, ``repeats`` times, and keep all of it.
@@ -217,10 +222,13 @@ def interleave(
         options: arguments of the workload; ``arm_options`` replaces some for single arms.
         seeds: whether each repeat has a seed of its own, the same for every arm: the plan's, the
             one after it, and so on.
+        resume: whether to go on where an interrupted measurement stopped: a run that ended is
+            read and not run again; one that was killed is, and its record kept under another name.
         description: the other attributes of :class:`Experiment`, such as ``title``.
 
     Raises:
-        RecordError: there is an experiment of that name already.
+        RecordError: there is an experiment of that name already; or, to be resumed, one that is
+            not the same.
         PlanError: an arm's name cannot be part of a file's name.
     """
     for arm in arms:
@@ -241,8 +249,35 @@ def interleave(
                 both = {**experiment.options, **experiment.arm_options.get(arm, {})}
                 if seeds:
                     plan = plan.replace(seed=plan.seed + repeat - 1)
-                done = run(workload, plan, home / f"{arm}-{repeat:02d}.jsonl", both)
+                record = home / f"{arm}-{repeat:02d}.jsonl"
+                done = _left_over(record, workload, plan, both) if resume else None
+                if done:
+                    experiment = dataclasses.replace(experiment, resumed=experiment.resumed + 1)
+                else:
+                    done = run(workload, plan, record, both)
                 experiment.runs[arm].append(done)
-                if repeat == 1:
+                if repeat == 1 or resume:
                     experiment.save(home)
     return experiment
+
+
+def _left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | None:
+    """Return the run of a record that is there and ended; put one that was killed aside."""
+    if not record.exists():
+        return None
+    try:
+        found = read_run(record)
+    except RecordError:
+        found = None
+    if found is None or found.status == "killed":
+        aside = (record.with_suffix(f".killed-{number}") for number in itertools.count(1))
+        record.rename(next(path for path in aside if not path.exists()))
+        return None
+    # Through JSON, as the record has them: tuples become lists.
+    asked = (workload, plan, json.loads(json.dumps(options)))
+    if (found.workload, found.plan, found.options) != asked:
+        raise RecordError(
+            f"{record} is a run of something else than what is to be resumed (its plan or its "
+            "options differ); choose another results folder"
+        )
+    return found
