@@ -151,7 +151,7 @@ def _ablate(chosen) -> int:
     print(f"results: {folder}")
     found = measure.ablate(
         "ablation", "mxopt.workloads:train", plan, levers, options=options,
-        repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds", pairs=[],
+        repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds",
     )  # fmt: skip
     plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=130)
     print(report.ablation(found))

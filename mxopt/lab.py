@@ -57,6 +57,13 @@ class Lab:
             **{"repeats": self.settings["repeats"], **how},
         )  # fmt: skip
 
+    def ablate(self, name: str, workload: str, before: Plan, levers: dict[str, dict],
+               **how) -> measure.Ablation:  # fmt: skip
+        """Say how much of a speed-up is each lever's; see ``mxopt.measure.ablate``."""
+        how = {"repeats": self.settings["repeats"], **how}
+        return measure.ablate(name, f"mxopt.workloads:{workload}", before, levers,
+                              folder=self.folder, resume=self.resume, **how)  # fmt: skip
+
     def keep(self, experiment: measure.Experiment, plot: str, figure):
         """Save a plot beside its experiment's records and return it as a notebook's picture."""
         return _picture(figure, self.folder / experiment.name / f"{plot}.png")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mxopt import book
 from mxopt.measure import Ablation, Experiment, Ratio, TimeToTarget, time_to_target
 
+TIMES = " \N{MULTIPLICATION SIGN} "
 # What every table of pairs shows.
 PAIRS = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
 
@@ -206,6 +207,19 @@ def target(found: TimeToTarget, name: str) -> Table:
     return Table(columns, rows, caption)
 
 
+def tables(experiment: Experiment) -> list[Table]:
+    """Return the tables that say what an experiment found, as a page shows them."""
+    if experiment.orders:
+        return [ablation(Ablation(experiment))]
+    if experiment.workload == "mxopt.workloads:profile":
+        return [operators(experiment)]
+    found = [comparison(experiment) if experiment.compared() else arms(experiment)]
+    two = clocks(experiment)
+    return (
+        found + ([two] if two.rows else []) + ([targets(experiment)] if experiment.target else [])
+    )
+
+
 def ablation(found: Ablation) -> Table:
     """Return what each lever gives alone, on top of all others, and as its share of the whole."""
     rows = [
@@ -214,11 +228,13 @@ def ablation(found: Ablation) -> Table:
         for lever in found.levers
     ]  # fmt: skip
     rows.append(["all of them", "", "", str(found.whole() or "not measured")])
+    shares = [found.share(lever) for lever in found.levers]
+    product = TIMES.join(f"{share.value:.2f}" for share in shares) if all(shares) else ""
     how = "every order" if found.exact else f"{len(found.orders)} sampled orders"
     caption = (
         f"{_caption(found.experiment, figure_name(found.experiment.figure))} Times better. Shares "
-        f"are averaged over {how} and multiply to the whole, which is {found.interaction():.2f} "
-        "times the product of all levers alone."
+        f"are averaged over {how} and multiply to the whole: {product}. That is "
+        f"{found.interaction():.2f} times the product of all levers alone."
     )
     return Table(["lever", "alone", "added to all others", "share [95 %]"], rows, caption)
 

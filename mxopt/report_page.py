@@ -72,18 +72,9 @@ def page(folder: str | Path) -> str:
 
 
 def _section(path: Path, experiment: Experiment) -> Section:
-    if experiment.workload == "mxopt.workloads:profile":
-        tables = [report.operators(experiment)]
-    elif experiment.compared():
-        tables = [report.comparison(experiment)]
-    else:
-        tables = [report.arms(experiment)]
-    clocks = report.clocks(experiment)
-    tables += [clocks] if clocks.rows else []
-    tables += [report.targets(experiment)] if experiment.target else []
     return Section(
         experiment.title or experiment.name,
-        [table._repr_html_() for table in tables],
+        [table._repr_html_() for table in report.tables(experiment)],
         [(plot.stem.replace("-", " "), _address(plot)) for plot in sorted(path.glob("*.png"))],
     )
 

@@ -43,16 +43,8 @@ def page(folder: str | Path) -> str:
     runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
     parts = ["# Results", *_heading(folder, runs)]
     for path, experiment in experiments:
-        table = report.comparison if experiment.compared() else report.arms
-        if experiment.workload == "mxopt.workloads:profile":
-            table = report.operators
-        parts += [f"## {experiment.title or experiment.name}", str(table(experiment))]
-        clocks = report.clocks(experiment)
-        if clocks.rows:
-            parts += ["The same runs by two clocks:", str(clocks)]
-        if experiment.target:
-            parts += [f"Time to target, {report.figure_name(experiment.target)}:",
-                      str(report.targets(experiment))]  # fmt: skip
+        parts += [f"## {experiment.title or experiment.name}"]
+        parts += map(str, report.tables(experiment))
         plots = sorted(path.glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):

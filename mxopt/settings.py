@@ -85,7 +85,10 @@ SETTINGS = {
             "measured": ("after",),
             "ladder": {"limit": 8, "epochs": 2},
             "others": {"openmp": "intel", "affinity": "compact", "batch_size": 8},
-            "long": {"measured": ("faster", "scores", "momentum", "poly", "after")},
+            "long": {
+                "measured": ("faster", "scores", "momentum", "poly", "after"),
+                "ablation": ("static", "cached", "frozen", "relu"),
+            },
         },
         "gpu": {
             "repeats": 3,
@@ -162,6 +165,7 @@ SETTINGS = {
             # The sizes that Wu et al., "Good for Misconceived Reasons" (2021), find best for
             # Multi30k.
             "long": {
+                "ablation": ("length", "static", "pieces", "fused"),
                 "longer": {
                     "training": {
                         "limit": None,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxopt import plots, report
+from mxopt import plots, report, results
 from mxopt.errors import PlanError
-from mxopt.measure import Experiment
+from mxopt.measure import Experiment, read_experiment
 from mxopt.measure.ablation import AFTER, BEFORE, Ablation, ablate, arm_name, orders
 from mxopt.plan import Plan
 from mxopt.records import Run
@@ -27,8 +27,8 @@ def ablation(seconds, levers=LEVERS, repeats=3, samples=12, better="lower"):
         * repeats
         for arm, chosen in arms.items()
     }
-    experiment = Experiment("e", "w", dict.fromkeys(arms, Plan()), better=better, runs=runs)
-    return Ablation(tuple(levers), chosen, experiment)
+    arms = dict.fromkeys(arms, Plan())
+    return Ablation(Experiment("e", "w", arms, better=better, orders=chosen, runs=runs))
 
 
 def test_levers_that_do_not_touch_each_other_have_the_same_share_everywhere():
@@ -74,6 +74,7 @@ def test_orders_come_with_their_reverse():
     assert len(set(found)) == 10
     assert all(order[::-1] in found for order in found)
     assert orders("abcdef", samples=10) == found
+    assert found[0] == tuple("abcdef")
     with pytest.raises(PlanError, match="at least one lever"):
         orders([])
 
@@ -93,6 +94,9 @@ def test_an_ablation_is_measured_and_shown(tmp_path):
     table = report.ablation(found)
     assert [row[0] for row in table.rows] == ["batch", "value", "all of them"]
     assert "every order" in table.caption
+    assert Ablation(read_experiment(tmp_path / "ablation")).share("batch") == found.share("batch")
+    assert "## ablation" in results.page(tmp_path)
+    assert "every order" in results.page(tmp_path)
     axes = plots.waterfall(found).axes[0]
     assert len(axes.patches) == 4
 

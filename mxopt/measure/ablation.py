@@ -31,17 +31,23 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class Ablation:
-    """What was measured: every arm that an order passes through.
+    """What an experiment with ``orders`` says of its levers.
 
     Attributes:
-        levers: the levers' names.
-        orders: the orders in which they were added.
-        experiment: the arms' runs; see :func:`arm_name`.
+        experiment: every arm that an order passes through; see :func:`arm_name`.
     """
 
-    levers: tuple[str, ...]
-    orders: list[tuple[str, ...]]
     experiment: Experiment
+
+    @property
+    def orders(self) -> list[tuple[str, ...]]:
+        """The orders in which the levers were added."""
+        return [tuple(order) for order in self.experiment.orders]
+
+    @property
+    def levers(self) -> tuple[str, ...]:
+        """The levers' names, in the first order."""
+        return self.orders[0]
 
     @property
     def exact(self) -> bool:
@@ -112,7 +118,7 @@ def orders(levers, samples: int = 12, seed: int = 0) -> list[tuple[str, ...]]:
         raise PlanError("an ablation needs at least one lever")
     if len(levers) <= EXACT_LEVERS:
         return list(itertools.permutations(levers))
-    generator, found = random.Random(seed), []
+    generator, found = random.Random(seed), [tuple(levers), tuple(levers[::-1])]
     while len(found) < samples:
         order = tuple(generator.sample(levers, len(levers)))
         if order not in found:
@@ -158,5 +164,6 @@ def ablate(
         changes = {key: value for lever in coalition for key, value in levers[lever].items()}
         plans, its_options = ladder(before, {arm: changes}, options or {})
         arms[arm], arm_options[arm] = plans[arm], its_options[arm]
-    experiment = interleave(name, workload, arms, arm_options=arm_options, **how)
-    return Ablation(names, chosen, experiment)
+    return Ablation(
+        interleave(name, workload, arms, arm_options=arm_options, orders=chosen, pairs=[], **how)
+    )

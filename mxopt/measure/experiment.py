@@ -35,6 +35,7 @@ class Experiment:
             ``margin`` is how much of it may be lost.
         target: a figure of epochs, higher being better; given, arms are compared as well by the
             time until they first reach what the baseline ended with (:func:`time_to_target`).
+        orders: of an ablation, the orders in which its levers were added (``measure.ablation``).
         resumed: runs that an earlier, interrupted measurement had left.
         runs: each arm's runs, in order.
     """
@@ -52,6 +53,7 @@ class Experiment:
     pairs: list | None = None
     options: dict = field(default_factory=dict)
     arm_options: dict = field(default_factory=dict)
+    orders: list = field(default_factory=list)
     resumed: int = 0
     runs: dict[str, list[Run]] = field(default_factory=dict)
 
