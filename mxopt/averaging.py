@@ -26,7 +26,7 @@ class Average:
 
     def __init__(self, parameters: gluon.ParameterDict):
         self._parameters = [p for p in parameters.values() if p.grad_req != "null"]
-        self._means: list = []
+        self.means: list = []
         self.steps = 0
 
     def add(self) -> None:
@@ -34,14 +34,14 @@ class Average:
         self.steps += 1
         weights = [p.list_data()[0].astype("float32", copy=False) for p in self._parameters]
         if self.steps == 1:
-            self._means = [weight.copy() for weight in weights]
+            self.means = [weight.copy() for weight in weights]
             return
-        for mean, weight in zip(self._means, weights):
+        for mean, weight in zip(self.means, weights):
             mean += (weight - mean) / self.steps
 
     def put(self) -> None:
         """Replace the weights by their mean; before the first step there is none to put."""
-        for parameter, mean in zip(self._parameters, self._means):
+        for parameter, mean in zip(self._parameters, self.means):
             parameter.set_data(mean.astype(parameter.dtype, copy=False))
 
     @contextlib.contextmanager

@@ -57,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--option", action="append", default=[], metavar="NAME=VALUE",
                      help="an option of the recipe, such as size=160")  # fmt: skip
     run.add_argument("--record", type=Path, help="where the record goes")
+    run.add_argument("--checkpoints", action="store_true",
+                     help="keep one an epoch; the same command goes on after a crash")  # fmt: skip
 
     compare = command("compare", _compare, "measure two plans in turns, and say what differs")
     ablate = command("ablate", _ablate, "say how much of a speed-up is each switch's")
@@ -118,6 +120,9 @@ def _run(chosen) -> int:
     options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
     record = chosen.record or lab.new_results_folder() / "run-01.jsonl"
     print(f"record: {record}")
+    if chosen.checkpoints:
+        options["checkpoints"] = True
+        measure.left_over(record, "mxopt.workloads:train", plan, options)
     run = measure.run("mxopt.workloads:train", plan, record, options)
     if not run.ok:
         print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)

@@ -75,7 +75,7 @@ class HostLoader:
 
     def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool, batchify=None):
         self._contexts = contexts
-        sampler = EpochSampler(len(dataset), shuffle, plan.seed)
+        self._sampler = sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         self._loader = gluon.data.DataLoader(
             dataset,
             batch_sampler=gluon.data.BatchSampler(sampler, plan.batch_size, "keep"),
@@ -83,6 +83,15 @@ class HostLoader:
             num_workers=plan.workers,
             prefetch=plan.prefetch,
         )
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next pass is, counted from 0; it decides the order."""
+        return self._sampler.epoch
+
+    @epoch.setter
+    def epoch(self, number: int):
+        self._sampler.epoch = number
 
     def __len__(self):
         return len(self._loader)
@@ -124,7 +133,7 @@ class DeviceLoader:
     def __init__(self, resident: list[tuple], plan: Plan, shuffle: bool):
         self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
         self._shares = split_sizes(plan.batch_size, len(resident))
-        self._epoch = 0
+        self.epoch = 0
         if not self._shares[-1]:
             raise PlanError(
                 f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
@@ -138,10 +147,10 @@ class DeviceLoader:
 
     def __iter__(self):
         orders = [
-            epoch_order(len(arrays[0]), self._shuffle, self._seed, self._epoch)
+            epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
             for arrays in self._resident
         ]
-        self._epoch += 1
+        self.epoch += 1
         for step in range(len(self)):
             shards = []
             for arrays, order, share in zip(self._resident, orders, self._shares):

@@ -96,7 +96,7 @@ class SentenceLoader:
             raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
         self._dataset, self._transform, self._collate = dataset, transform, collate
         self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
-        self._epoch = 0
+        self.epoch = 0
         self._kept = self._resident = None
         pairs = [transform(*dataset[row]) for row in range(len(dataset))]
         # One more on each side, for begin and end of the sentence.
@@ -126,8 +126,8 @@ class SentenceLoader:
         return len(self.batches(0))
 
     def __iter__(self):
-        batches = self.batches(self._epoch)
-        self._epoch += 1
+        batches = self.batches(self.epoch)
+        self.epoch += 1
         for batch in batches:
             size = int(self._lengths[batch.rows, 1].sum())
             yield Batch(split_and_load(self._arrays(batch), self._contexts), size)

@@ -11,17 +11,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt import freezing, parallel, pipeline, precision, sequences
+from mxopt import checkpoint, freezing, parallel, pipeline, precision, sequences
 from mxopt.averaging import Average
 from mxopt.engine import timed
 from mxopt.errors import Diverged
 from mxopt.plan import Plan
 from mxopt.updates import learning_rate, make_trainer
+
+# Seeds of a run's later epochs, far enough from the seeds of other runs.
+EPOCH_SEEDS = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def fit(
     on_epoch: Callable | None = None,
     evaluate: bool = True,
     checks: int = 1,
+    checkpoints: Path | None = None,
 ) -> dict:
     """Train a recipe under a plan and test it once, at the end.
 
@@ -86,12 +91,17 @@ def fit(
         recipe: the task.
         plan: the switches.
         write: called with an event's name and fields, as ``RecordWriter.write`` is.
-        on_epoch: called with the whole network after each epoch, outside of every clock.
+        on_epoch: called with the whole network after each epoch, and when a checkpoint was put
+            back, outside of every clock.
         evaluate: whether to validate after each epoch and test at the end; without, there are no
             such figures, and only the training split is read.
         checks: how often in an epoch to validate, the last time at its end. The others are written
             as ``check`` events, with ``progress`` in epochs and ``seconds`` since the epoch began;
             they change nothing of what is learned.
+        checkpoints: a folder to write one into after each epoch, and to go on from if it holds one
+            already (:mod:`mxopt.checkpoint`). The losses are then those of a run that was not
+            interrupted; ``resumed_epochs`` says how many are from before, and the times of such a
+            run are no evidence.
 
     Returns:
         The figures of the run: ``seconds`` (training, all epochs, no validation),
@@ -139,8 +149,20 @@ def fit(
 
     units = f"{recipe.unit}s"
     totals = {"seconds": 0.0, units: 0}
-    first, steps = None, 0
-    for epoch in range(plan.epochs):
+    first, steps, done = None, 0, 0
+    if checkpoints:
+        kept = checkpoint.Training(net, trainer, average, plan, recipe.name, contexts)
+        found = checkpoint.restore(checkpoints, kept)
+        if found:
+            totals, first, steps, done = (found[k] for k in ("totals", "first", "steps", "epoch"))
+            train_loss, scores = found["train_loss"], found["scores"]
+            loaders["train"].epoch = done
+            write("resumed", epoch=done)
+            if on_epoch:
+                on_epoch(net)
+    for epoch in range(done, plan.epochs):
+        if epoch:
+            seed_everything((plan.seed + EPOCH_SEEDS * epoch) % 2**31)
         seconds, losses, sizes, scores = 0.0, [], [], {}
         parts = task.train_epoch(loaders["train"], epoch, checks if evaluate else 1)
         while True:
@@ -168,6 +190,10 @@ def fit(
                   train_loss=train_loss, **scores)  # fmt: skip
             if on_epoch:
                 on_epoch(net)
+        if checkpoints:
+            progress = {"epoch": epoch + 1, "totals": totals, "first": first, "steps": steps,
+                        "train_loss": train_loss, "scores": scores}  # fmt: skip
+            checkpoint.save(checkpoints, kept, progress)
     average.put()
     if evaluate:
         scores.update(task.evaluate(loaders["test"], "test"))
@@ -182,6 +208,7 @@ def fit(
         "train_loss": train_loss,
         **scores,
         "skipped_steps": numbers.skipped_steps,
+        **({"resumed_epochs": done} if done else {}),
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from mxopt.plan import Plan
 
 
 def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
-          checks: int = 1, keep: int | None = None, **options) -> dict:  # fmt: skip
+          checks: int = 1, keep: int | None = None, checkpoints: bool = False,
+          **options) -> dict:  # fmt: skip
     """Train a recipe; the figures are those of ``mxopt.training.fit``.
 
     Args:
@@ -24,14 +26,19 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
         recipe, options: what is trained.
         keep: the seed of the run whose weights are left beside its record, as ``.params``; several
             runs of an arm then leave one file.
+        checkpoints: whether to leave checkpoints beside the record, and go on from them.
     """
     from mxopt import recipes, training
 
     nets: list = []
+    record = Path(os.environ["MXOPT_RECORD"]) if "MXOPT_RECORD" in os.environ else None
+    folder = record.with_suffix(".checkpoints") if record and checkpoints else None
     made = recipes.load(recipe, **options)
-    figures = training.fit(made, plan, write, nets.append, evaluate, checks)
-    if keep == plan.seed and "MXOPT_RECORD" in os.environ:
-        nets[-1].save_parameters(str(Path(os.environ["MXOPT_RECORD"]).with_suffix(".params")))
+    figures = training.fit(made, plan, write, nets.append, evaluate, checks, folder)
+    if keep == plan.seed and record:
+        nets[-1].save_parameters(str(record.with_suffix(".params")))
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)  # the run is over: nothing will go on from them
     return figures
 
 

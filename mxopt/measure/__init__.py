@@ -6,7 +6,7 @@ ratio of paired runs, with a 95 % interval and the number of pairs.
 """
 
 from mxopt.measure.ablation import Ablation, ablate
-from mxopt.measure.experiment import Experiment, interleave, ladder, read_experiment
+from mxopt.measure.experiment import Experiment, interleave, ladder, left_over, read_experiment
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.measure.target import TimeToTarget, history, time_to_target
@@ -20,6 +20,7 @@ __all__ = [
     "history",
     "interleave",
     "ladder",
+    "left_over",
     "ratio",
     "read_experiment",
     "run",

@@ -108,10 +108,17 @@ class Experiment:
         return bad.reason if explained else f"{bad.status}: {bad.reason}"
 
     def figures(self, arm: str, figure: str | None = None) -> list[float]:
-        """Return a figure of every run of an arm; empty if any of them did not end well."""
-        if self.why_not(arm):
+        """Return a figure of every run of an arm; empty if any of them did not end well.
+
+        Times of a run that was resumed within are no evidence, and empty as well.
+        """
+        if self.why_not(arm) or ("second" in (figure or self.figure) and self.was_resumed(arm)):
             return []
         return [run.figures.get(figure or self.figure, float("nan")) for run in self.runs[arm]]
+
+    def was_resumed(self, arm: str) -> bool:
+        """Whether a run of an arm was interrupted and went on from a checkpoint."""
+        return any("resumed_epochs" in run.figures for run in self.runs.get(arm, []))
 
     def median(self, arm: str, figure: str | None = None) -> float:
         """Return the median of a figure over an arm's runs, NaN if the arm has none."""
@@ -138,7 +145,9 @@ class Experiment:
         baseline = baseline or self.baseline
         found = self.ratio(arm, baseline)
         if found is None:
-            bad = arm if self.why_not(arm) else baseline
+            bad = next((a for a in (arm, baseline) if self.why_not(a)), None)
+            if bad is None:
+                return "a run was resumed: its times are no evidence"
             return f"{bad} {self.runs[bad][0].status if self.runs.get(bad) else 'was not run'}"
         return self.judge(found, arm, baseline)
 
@@ -252,7 +261,7 @@ def interleave(
                 if seeds:
                     plan = plan.replace(seed=plan.seed + repeat - 1)
                 record = home / f"{arm}-{repeat:02d}.jsonl"
-                done = _left_over(record, workload, plan, both) if resume else None
+                done = left_over(record, workload, plan, both) if resume else None
                 if done:
                     experiment = dataclasses.replace(experiment, resumed=experiment.resumed + 1)
                 else:
@@ -263,8 +272,12 @@ def interleave(
     return experiment
 
 
-def _left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | None:
-    """Return the run of a record that is there and ended; put one that was killed aside."""
+def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | None:
+    """Return the run of a record that is there and ended; put one that was killed aside.
+
+    Raises:
+        RecordError: it is the record of another workload, plan or options.
+    """
     if not record.exists():
         return None
     try:

@@ -70,7 +70,7 @@ def time_to_target(
     """
     metric = metric or experiment.target
     pairs = list(zip(experiment.runs[baseline or experiment.baseline], experiment.runs[arm]))
-    pairs = [(before, after) for before, after in pairs if before.ok and after.ok]
+    pairs = [pair for pair in pairs if all(run.ok and not run.all("resumed") for run in pair)]
     targets = [before.all("epoch")[-1][metric] for before, _ in pairs]
     times = [
         [seconds_to(run, target, metric) for run, target in zip(runs, targets)]
