@@ -162,23 +162,23 @@ SETTINGS = {
                 },
             },
             "ladder": {"limit": 640, "epochs": 2},
-            # The sizes that Wu et al., "Good for Misconceived Reasons" (2021), find best for
-            # Multi30k.
             "long": {
                 "ablation": ("length", "static", "pieces", "fused"),
                 "longer": {
                     "training": {
                         "limit": None,
-                        "vocabulary": 8000,
-                        "layers": 4,
-                        "hidden": 256,
-                        "dropout": 0.2,
+                        "vocabulary": 4000,
+                        "layers": 3,
+                        "units": 256,
+                        "hidden": 512,
                     },
                     "plan": {
-                        "epochs": 22,
+                        "epochs": 10,
                         "batch_size": 1024,
-                        "warmup_epochs": 4,
-                        "average_from": 17,
+                        "schedule": "cosine",
+                        "learning_rate": 0.0007,
+                        "warmup_epochs": 0.5,
+                        "average_from": 9,
                     },
                 },
             },
