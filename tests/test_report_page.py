@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,6 @@ def test_every_experiment_and_every_headline_is_on_it():
 def test_the_page_is_written_on_demand(tmp_path, capsys):
     with pytest.raises(RecordError, match="no run records"):
         report_page.write(tmp_path)
-    (tmp_path / "8_1").symlink_to(RECORDS / "8_1")
-    assert main(["report", str(tmp_path / "8_1"), "--html"]) == 0
-    assert str(tmp_path / "8_1" / "report.html") in capsys.readouterr().out
+    copy = Path(shutil.copytree(RECORDS / "8_1", tmp_path / "8_1"))
+    assert main(["report", str(copy), "--html"]) == 0
+    assert str(copy / "report.html") in capsys.readouterr().out
