@@ -242,11 +242,6 @@ class Plan:
         return (base or cls()).replace(**changes)
 
 
-def one_by_one(before: Plan, **changes) -> dict[str, Plan]:
-    """Return ``{switch: before with only that switch changed}``, to measure each alone."""
-    return {name: before.replace(**{name: value}) for name, value in changes.items()}
-
-
 def _known(switches: dict) -> dict:
     names = [field.name for field in dataclasses.fields(Plan)]
     for name in switches:

@@ -24,6 +24,7 @@ from mxopt.errors import Diverged
 from mxopt.plan import Plan
 from mxopt.updates import learning_rate, make_trainer
 
+SPLITS = ("train", "validation", "test")
 # Seeds of a run's later epochs, far enough from the seeds of other runs.
 EPOCH_SEEDS = 1_000_003
 
@@ -37,6 +38,7 @@ class Data:
         transform: turns one raw sample's arrays into what is batched: inputs, then labels.
         kind: ``real`` or ``stand-in``; every result says which.
         origin: where they were found, in words.
+        early: for how many epochs training samples take another transform first, and which.
         collate: for sentences, what makes a batch's arrays (``mxopt.sequences.PairBatch``).
     """
 
@@ -46,6 +48,7 @@ class Data:
     transform: Callable
     kind: str
     origin: str = ""
+    early: tuple[int, Callable] | None = None
     collate: Callable | None = None
 
 
@@ -126,15 +129,20 @@ def fit(
           validation=len(data.validation), test=len(data.test))  # fmt: skip
     numbers.start()
     net = learner = numbers.prepare(recipe.network(contexts))
-    transform = data.transform
+    transforms = {split: data.transform for split in SPLITS[: None if evaluate else 1]}
+    early_epochs, transforms["early"] = data.early or (0, data.transform)
     if plan.frozen:
         front, learner = freezing.split(net, plan.frozen)
-        transform = freezing.preprocessing(front, transform, plan)
-    loaders, preparation = {}, {}
-    for split in ("train", "validation", "test") if evaluate else ("train",):
+    loaders, preparation = {}, dict.fromkeys(SPLITS, 0.0)
+    for name, transform in transforms.items():
+        split = "train" if name == "early" else name
+        if name == "early" and not early_epochs:
+            continue
         with timed() as clock:
-            loaders[split] = make_loader(data, split, transform, plan, contexts)
-        preparation[split] = clock.seconds
+            if plan.frozen:
+                transform = freezing.preprocessing(front, transform, plan)
+            loaders[name] = make_loader(data, split, transform, plan, contexts)
+        preparation[split] += clock.seconds
     if plan.hybridize != "no":
         static = plan.hybridize != "yes"
         learner.hybridize(static_alloc=static, static_shape=static)
@@ -156,7 +164,6 @@ def fit(
         if found:
             totals, first, steps, done = (found[k] for k in ("totals", "first", "steps", "epoch"))
             train_loss, scores = found["train_loss"], found["scores"]
-            loaders["train"].epoch = done
             write("resumed", epoch=done)
             if on_epoch:
                 on_epoch(net)
@@ -164,7 +171,9 @@ def fit(
         if epoch:
             seed_everything((plan.seed + EPOCH_SEEDS * epoch) % 2**31)
         seconds, losses, sizes, scores = 0.0, [], [], {}
-        parts = task.train_epoch(loaders["train"], epoch, checks if evaluate else 1)
+        loader = loaders["early" if epoch < early_epochs else "train"]
+        loader.epoch = epoch
+        parts = task.train_epoch(loader, epoch, checks if evaluate else 1)
         while True:
             with timed() as clock:
                 part = next(parts)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from mxopt import plan as plans
 from mxopt.errors import PlanError
-from mxopt.plan import Plan, one_by_one
+from mxopt.plan import Plan
 
 
 def test_diff_names_every_factor_that_differs():
@@ -12,12 +12,6 @@ def test_diff_names_every_factor_that_differs():
     after = before.replace(precision="amp", batch_size=8)
     assert before.diff(after) == {"precision": ("float32", "amp"), "batch_size": (4, 8)}
     assert before.diff(before) == {}
-
-
-def test_one_by_one_flips_one_switch_at_a_time():
-    before = Plan()
-    arms = one_by_one(before, hybridize="static", workers=2)
-    assert [list(before.diff(arm)) for arm in arms.values()] == [["hybridize"], ["workers"]]
 
 
 @pytest.mark.parametrize(

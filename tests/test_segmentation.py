@@ -102,6 +102,16 @@ def test_the_tiny_networks_graph_equals_its_imperative_self(norm):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
 
 
+@pytest.mark.parametrize("switches", [{}, {"hybridize": "static", "preprocess": "cached"}])
+def test_early_epochs_may_take_smaller_images(switches):
+    recipe = segmentation(size=64, limit=4, early_size=32)
+    epochs, early = recipe.data().early
+    assert (epochs, early.size) == (1, 32)
+    figures = fit(recipe, Plan(epochs=2, **switches), lambda event, **fields: None)
+    assert figures["samples"] == 8
+    assert figures["test_mIoU"] > 0
+
+
 def test_people_are_learnt(tmp_path):
     figures = fit(
         segmentation(size=64, limit=16),
@@ -148,6 +158,7 @@ def test_a_class_out_of_range_stops_the_run_and_names_the_file(shapes, workers):
         ({"classes": 3}, "needs a folder"),
         ({"network": "huge"}, "network='huge' is not a choice; take one of tiny"),
         ({"size": 24}, "size=24 must be a multiple of 16"),
+        ({"early_size": 24}, "early_size=24 must be a multiple of 16"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(options, says):

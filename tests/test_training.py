@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import mxnet as mx
@@ -147,3 +148,29 @@ def test_figures_are_named_after_what_a_recipe_counts_and_scored_as_it_says():
     assert figures["tokens"] == of(events, "epoch")[0]["tokens"] == 22
     assert figures["tokens_per_second"] > 0
     assert (figures["validation_size"], figures["test_size"]) == (7, 5)
+
+
+def test_early_epochs_take_their_own_transform():
+    taken = []
+
+    def data():
+        parts = toy.toy().data()
+
+        def early(image, label):
+            taken.append("early")
+            return toy.flat_transform(image, label)
+
+        def late(image, label):
+            taken.append("late")
+            return toy.flat_transform(image, label)
+
+        return dataclasses.replace(parts, transform=late, early=(1, early))
+
+    figures, events = fitted(Plan(epochs=3), toy.toy(data=data))
+    assert taken.count("early") == 22
+    assert taken.count("late") == 2 * 22 + 3 * 7 + 5
+    assert taken[:22] == ["early"] * 22
+    assert figures["samples"] == 3 * 22
+    # The same order of samples as without.
+    sizes = [step["sizes"] for step in of(events, "steps")]
+    assert sizes == [step["sizes"] for step in of(fitted(Plan(epochs=3))[1], "steps")]

@@ -131,7 +131,7 @@ class PixelLoss(gluon.HybridBlock):
         return F.mean(losses, axis=0, exclude=True)
 
 
-def _data(size: int, classes: int | None, limit: int | None, root) -> Data:
+def _data(size, classes, limit, root, early_size=None, early_epochs=1) -> Data:
     from mxopt.datasets import MaskFolder, PennFudan
 
     def split(name):
@@ -143,7 +143,8 @@ def _data(size: int, classes: int | None, limit: int | None, root) -> Data:
         kind, origin = splits["train"].location.kind, splits["train"].location.origin
     if limit:
         splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
-    return Data(**splits, transform=Transform(size), kind=kind, origin=origin)
+    early = (early_epochs, Transform(early_size)) if early_size else None
+    return Data(**splits, transform=Transform(size), kind=kind, origin=origin, early=early)
 
 
 def _metric(classes: int):
@@ -163,6 +164,8 @@ def segmentation(
     limit: int | None = None,
     root: str | None = None,
     classes: int | None = None,
+    early_size: int | None = None,
+    early_epochs: int = 1,
     **network_options,
 ) -> Recipe:
     """Return the segmentation recipe.
@@ -174,6 +177,8 @@ def segmentation(
         root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.datasets.locate`` does.
         classes: given, ``root`` is a folder of your own (``mxopt.datasets.MaskFolder``) with so
             many classes; not given, it is in Penn-Fudan's layout.
+        early_size: side of the square in the first ``early_epochs`` epochs of training, smaller
+            to be quicker (progressive resizing, as in Howard's fast.ai entry to DAWNBench, 2018).
         network_options: passed on to the network.
 
     Raises:
@@ -181,8 +186,9 @@ def segmentation(
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
-    if size < 16 or size % 16:
-        raise PlanError(f"size={size} must be a multiple of 16, at least 16")
+    for name, side in (("size", size), ("early_size", early_size)):
+        if side is not None and (side < 16 or side % 16):
+            raise PlanError(f"{name}={side} must be a multiple of 16, at least 16")
     if classes is not None and (classes < 2 or root is None):
         raise PlanError(
             f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
@@ -196,7 +202,7 @@ def segmentation(
 
     return Recipe(
         name=f"segmentation, {network}, {size} px",
-        data=lambda: _data(size, classes, limit, root),
+        data=lambda: _data(size, classes, limit, root, early_size, early_epochs),
         network=lambda contexts: NETWORKS[network](contexts, outputs, **network_options),
         loss=loss,
         metric=lambda: _metric(outputs),
