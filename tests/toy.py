@@ -7,7 +7,7 @@ import numpy as np
 from mxnet import gluon, nd
 from mxnet.gluon import nn
 
-from mxopt.training import Data, Recipe
+from mxopt.task import Data, Recipe
 
 
 def samples(count: int, seed: int = 0):

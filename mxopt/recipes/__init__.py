@@ -1,6 +1,6 @@
 """Recipes: what is trained. How it is trained is the plan's business.
 
-A recipe is a :class:`mxopt.training.Recipe`: data, network, loss, metric. Your own is a function
+A recipe is a :class:`mxopt.task.Recipe`: data, network, loss, metric. Your own is a function
 that returns one; name it ``module:function`` wherever a recipe's name is asked for.
 """
 

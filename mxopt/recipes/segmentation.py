@@ -11,7 +11,7 @@ from mxnet import gluon, nd
 from mxnet.gluon import nn
 
 from mxopt.errors import PlanError
-from mxopt.training import Data, Recipe
+from mxopt.task import Data, Recipe
 
 PENN_FUDAN_CLASSES = 2  # background, person
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

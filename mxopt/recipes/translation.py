@@ -22,7 +22,7 @@ from mxopt.networks.transformer import MODEL, Translator, transformer_en_de_512,
 from mxopt.networks.transformer_pieces import PIECES
 from mxopt.networks.translation_loss import TranslationLoss, TranslatorLoss
 from mxopt.sequences import PairBatch
-from mxopt.training import Data, Recipe
+from mxopt.task import Data, Recipe
 from mxopt.translate import bleu_and_chrf, translate_all
 
 LOSSES = ("one-hot", "pick", "fused")
