@@ -26,7 +26,7 @@ def bars(experiment: Experiment):
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     direction = "shorter is better" if experiment.better == "lower" else "longer is better"
-    axes.set_xlabel(f"{figure_name(experiment.figure)} ({experiment.unit}), {direction}")
+    axes.set_xlabel(f"{_with_unit(experiment)}, {direction}")
     return _finish(figure, axes, experiment)
 
 
@@ -58,30 +58,34 @@ def intervals(ratios: dict[str, Ratio], title: str = ""):
 
 
 def waterfall(found: Ablation):
-    """Return the way from before to after, one bar a lever, as high as its share of the way.
+    """Return the way from before to after, one step a lever, as high as its share.
 
     The axis is logarithmic, so that equal factors are equally high.
     """
-    figure, axes = _axes(3.4)
-    level, experiment = 1.0, found.experiment
-    names = [experiment.baseline, *found.levers, "after"]
-    axes.bar(0, 1.0, color="0.6", bottom=0, width=0.7)
-    for place, lever in enumerate(found.levers, start=1):
-        share = found.share(lever)
+    figure, axes = _axes(3.6)
+    names = [*found.levers, "all of them"]
+    level, highest = 1.0, 1.0
+    for place, name in enumerate(names):
+        share = found.share(name) if name in found.levers else found.whole()
         if share is None:
             axes.text(place, level, "not measured", ha="center", style="italic", color="0.4")
             continue
-        after = level / share.value
-        axes.bar(place, level - after, bottom=after, width=0.7,
-                 color=COLOURS[2] if share.value >= 1 else COLOURS[3])  # fmt: skip
-        axes.text(place, max(level, after) * 1.03, f"{share.value:.2f}x", ha="center")
-        level = after
-    axes.bar(len(names) - 1, level, color=COLOURS[0], width=0.7)
-    axes.text(len(names) - 1, level * 1.03, f"{1 / level:.2f}x", ha="center")
+        below = level if name in found.levers else 1.0
+        level = below * share.value
+        colour = COLOURS[0] if name not in found.levers else COLOURS[2 if share.value >= 1 else 3]
+        axes.bar(place, level - below, bottom=below, width=0.7, color=colour)
+        top = max(level, below)
+        highest = max(highest, top)
+        axes.annotate(f"{share.value:.2f}", (place, top), xytext=(0, 4), ha="center",
+                      textcoords="offset points")  # fmt: skip
+    axes.axhline(1, color="black", linewidth=1)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylim(top=highest**1.15 * 1.05)
     axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel(f"{figure_name(experiment.figure)}, before = 1")
-    return _finish(figure, axes, experiment)
+    axes.set_ylabel("times better than before")
+    return _finish(figure, axes, found.experiment)
 
 
 def lines(experiment: Experiment, across: str, by):
@@ -104,7 +108,7 @@ def lines(experiment: Experiment, across: str, by):
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.set_xlabel(figure_name(across))
-    axes.set_ylabel(f"{figure_name(experiment.figure)} ({experiment.unit})")
+    axes.set_ylabel(_with_unit(experiment))
     axes.set_ylim(bottom=0)
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return _finish(figure, axes, experiment)
@@ -147,6 +151,11 @@ def pictures(columns: dict[str, list]):
         for axes in column:
             axes.set_axis_off()
     return figure
+
+
+def _with_unit(experiment):
+    unit = f" ({experiment.unit})" if experiment.unit else ""
+    return figure_name(experiment.figure) + unit
 
 
 def _axes(height):

@@ -98,7 +98,7 @@ def test_an_ablation_is_measured_and_shown(tmp_path):
     assert "## ablation" in results.page(tmp_path)
     assert "every order" in results.page(tmp_path)
     axes = plots.waterfall(found).axes[0]
-    assert len(axes.patches) == 4
+    assert len(axes.patches) == 3  # two levers, and both
 
 
 def test_levers_that_change_the_same_switch_are_refused(tmp_path):
