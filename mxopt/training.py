@@ -115,6 +115,7 @@ def fit(
         if found:
             totals, first, steps, done = (found[k] for k in ("totals", "first", "steps", "epoch"))
             train_loss, scores = found["train_loss"], found["scores"]
+            numbers.skipped_steps = found["skipped_steps"]
             write("resumed", epoch=done)
             if on_epoch:
                 on_epoch(net)
@@ -152,7 +153,8 @@ def fit(
                 on_epoch(net)
         if checkpoints:
             progress = {"epoch": epoch + 1, "totals": totals, "first": first, "steps": steps,
-                        "train_loss": train_loss, "scores": scores}  # fmt: skip
+                        "train_loss": train_loss, "scores": scores,
+                        "skipped_steps": numbers.skipped_steps}  # fmt: skip
             checkpoint.save(checkpoints, kept, progress)
     average.put()
     if evaluate:

@@ -22,8 +22,9 @@ TRAINING_PAIRS, VALIDATION_PAIRS = 100_000, 1500
 _FILES = tuple(
     f"{split}.{end}" for split in ("train", "validation", "test") for end in ("en", "de")
 )
-# How the corpus writes a dash within a word, "- " to subword-nmt's tokenizer.
+# How the corpus writes a dash within a word: as a word of its own.
 _DASH = "##AT##-##AT##"
+# What a byte pair that goes on in the next one ends with.
 _JOIN = "@@"
 # What GluonNLP's downloads raise without a network, or when an answer is not what was asked for.
 FETCH_ERRORS = (OSError, RuntimeError, ValueError, AssertionError)
