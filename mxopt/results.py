@@ -33,7 +33,7 @@ def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
     if not found:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
     experiments = [(path, read_experiment(path)) for path in found]
-    return sorted(experiments, key=lambda item: (_first_start(item[1]), item[1].name))
+    return sorted(experiments, key=lambda e: (e[0].parent.name, _first_start(e[1]), e[1].name))
 
 
 def page(folder: str | Path) -> str:
