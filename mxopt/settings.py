@@ -110,7 +110,7 @@ SETTINGS = {
             "learning": {"after": {"momentum": 0.9, "learning_rate": 0.01, "schedule": "poly"}},
             "measured": ("faster", "after"),
             "ladder": {"limit": 40, "epochs": 2},
-            "others": {"batch_size": 8, "early_size": 320},
+            "others": {"batch_size": 8},
             "long": {},
         },
     },

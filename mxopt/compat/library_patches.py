@@ -90,6 +90,19 @@ def _scipy_warns_of_its_modules() -> bool:
     return spec is not None and (Path(spec.origin).parent / "sparse" / "_csr.py").exists()
 
 
+def _torch_is_there() -> bool:
+    # Importing it takes long; where it is installed is enough.
+    return importlib.machinery.PathFinder.find_spec("torch") is not None
+
+
+def _no_torch_wanted(*versions: str) -> None:
+    raise ImportError("mxopt uses GluonCV with MXNet only")
+
+
+def _leave_torch_alone(module: types.ModuleType) -> None:
+    module._require_pytorch_version = _no_torch_wanted
+
+
 def _patch(
     name: str,
     reason: str,
@@ -212,6 +225,14 @@ PATCHES = (
         lambda: not hasattr(numpy.ndarray, "tostring"),
         "mxnet.recordio",
         partial(edit, "pack_img", ".tostring()", ".tobytes()"),
+    ),
+    _patch(
+        "gluoncv.check: PyTorch",
+        "GluonCV refuses to be imported beside a PyTorch of 2.0 or later, as Colab has it",
+        "PyTorch 2.0",
+        _torch_is_there,
+        "gluoncv.check",
+        _leave_torch_alone,
     ),
     _patch(
         "gluoncv CenterNetTargetGenerator",

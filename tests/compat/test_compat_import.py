@@ -32,6 +32,16 @@ def test_import_without_bytecode_is_silent(tmp_path):
     assert (child.returncode, child.stderr) == (0, "")
 
 
+def test_a_new_pytorch_in_the_environment_is_in_nobodys_way(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("__version__ = '2.13.0'\n")
+    child = run_python(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mxopt, gluoncv.model_zoo; "
+        "print('torch' in sys.modules)"
+    )
+    assert (child.returncode, child.stdout.strip(), child.stderr) == (0, "False", "")
+
+
 def test_importing_mxopt_leaves_mxnet_alone():
     child = run_python("import mxopt, sys; print([m for m in sys.modules if m[:5] == 'mxnet'])")
     assert child.stdout.strip() == "[]"

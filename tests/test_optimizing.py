@@ -1,0 +1,89 @@
+"""Rewritten networks: the same numbers, the same parameters, and a report of what changed."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+
+from mxopt.errors import PlanError
+from mxopt.optimizing import optimize
+
+
+def dilated(dilation, inputs=3, channels=4):
+    net = nn.HybridSequential()
+    net.add(
+        nn.Conv2D(
+            channels, 3, padding=dilation, dilation=dilation, in_channels=inputs, use_bias=False
+        ),
+        nn.BatchNorm(in_channels=channels),
+        nn.Activation("relu"),
+    )
+    net.initialize(mx.init.Normal(1))
+    return net
+
+
+def gradients(net, x, parameters):
+    x = x.copy()
+    x.attach_grad()
+    with autograd.record():
+        loss = (net(x) ** 2).sum()
+    loss.backward()
+    found = {name: p.grad().asnumpy().copy() for name, p in parameters.items()
+             if p.grad_req != "null"}  # fmt: skip
+    return {**found, "input": x.grad.asnumpy()}
+
+
+@pytest.mark.parametrize("dilation", [5, 8, 12, 20])
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid):
+    net = dilated(dilation)
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert "dilated" in fast.report
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert plain.keys() == rewritten.keys()
+    for name, expected in plain.items():
+        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def test_a_kernel_that_sees_most_of_the_image_stays_as_it_is():
+    fast = optimize(dilated(2), nd.ones((1, 3, 30, 30)))
+    assert fast.report == "nothing to change"
+
+
+def test_training_the_rewritten_network_trains_the_original():
+    net, x = dilated(9), nd.random.normal(shape=(2, 3, 8, 8))
+    fast = optimize(net, x)
+    trainer = gluon.Trainer(fast.collect_params(), "sgd", {"learning_rate": 0.1})
+    before = net[0].weight.data().copy()
+    with autograd.record():
+        loss = fast(x).sum()
+    loss.backward()
+    trainer.step(2)
+    assert (net[0].weight.data() != before).sum().asscalar() > 0
+    np.testing.assert_allclose(net(x).asnumpy(), fast(x).asnumpy(), atol=1e-4)
+
+
+def test_samples_of_another_shape_go_through_the_original():
+    net = dilated(9)
+    fast = optimize(net, nd.ones((2, 3, 8, 8)))
+    x = nd.random.normal(shape=(1, 3, 20, 20))
+    np.testing.assert_allclose(fast(x).asnumpy(), net(x).asnumpy(), atol=1e-5)
+
+
+def test_an_unknown_rewrite_is_refused_with_those_there_are():
+    with pytest.raises(PlanError, match="'magic'; there are taps"):
+        optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
+
+
+def test_a_block_without_a_graph_is_refused():
+    class Eager(gluon.Block):
+        def forward(self, x):
+            return x * float(x.sum().asscalar())
+
+    with pytest.raises(PlanError, match="Eager cannot be traced"):
+        optimize(Eager(), nd.ones((2, 3)))
