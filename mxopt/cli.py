@@ -77,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
                          help="what a speed-up must not cost, such as test_mIoU")  # fmt: skip
     compare.add_argument("--margin", type=float, default=0.0, help="how much of it may be lost")
 
+    launch = command("launch", _launch, "run a Gluon script of yours in a faster environment")
+    launch.add_argument("--switch", action="append", default=[], metavar="NAME=VALUE",
+                        help="of a plan, such as openmp=intel, instead of the usual")  # fmt: skip
+    launch.add_argument("script", help="a Python file")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+
     reproduce = command("reproduce", _reproduce, "run the notebooks and leave a folder of results")
     reproduce.add_argument("--tier", **tiers)
     reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
@@ -181,6 +187,13 @@ def _compare(chosen) -> int:
     if chosen.quality:
         print(report.arms(experiment, {"training_seconds": "s", chosen.quality: ""}))
     return 1 if any(map(experiment.why_not, arms)) else 0
+
+
+def _launch(chosen) -> int:
+    from mxopt.launch import launch
+
+    launch(chosen.script, chosen.arguments, chosen.switch)
+    return 1
 
 
 def _option(word: str) -> tuple[str, object]:

@@ -20,6 +20,16 @@ from pathlib import Path
 from mxopt.errors import DeviceError
 from mxopt.plan import Plan
 
+# glibc's malloc maps blocks from 128 KiB (growing to 32 MiB) on anew, and unmaps them when they are
+# freed: the kernel clears every page again for the next array. See mallopt(3). One arena, because
+# the others, which the engine's threads would have, are made of mapped blocks.
+KEEP_MEMORY = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**26),
+}
+
 
 def environment(plan: Plan) -> dict[str, str]:
     """Return the variables that make a new process run under the plan's engine and threads.
@@ -38,6 +48,8 @@ def environment(plan: Plan) -> dict[str, str]:
     if plan.affinity == "compact":
         variables["OMP_PROC_BIND"] = "close"
         variables["OMP_PLACES"] = "cores"
+    if plan.allocator == "keep":
+        variables.update(KEEP_MEMORY)
     if plan.openmp == "intel":
         variables["LD_PRELOAD"] = str(intel_openmp())
         # Idle threads sleep after a millisecond instead of spinning for 200 beside the engine's.

@@ -39,20 +39,20 @@ def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], lis
     return chosen, lines
 
 
-def plan_for(cpu: hardware.Cpu, switches: dict | None = None) -> Plan:
+def plan_for(cpu: hardware.Cpu, switches: list[str] = ()) -> Plan:
     """Return the plan whose environment suits a processor.
 
     Args:
         cpu: one OpenMP thread for each core that this process may use.
-        switches: others of the plan, in place of those in ``SWITCHES``.
+        switches: ``name=value``, in place of those in ``SWITCHES``.
 
     Raises:
-        PlanError: there is no such switch.
+        PlanError: as for ``Plan.parse``.
     """
-    return Plan(cpu_threads=cpu.physical_cores).replace(**{**SWITCHES, **(switches or {})})
+    return Plan.parse(switches, Plan(cpu_threads=cpu.physical_cores, **SWITCHES))
 
 
-def launch(script: str, arguments: list[str], switches: dict | None = None):
+def launch(script: str, arguments: list[str], switches: list[str] = ()):
     """Run a script in this process's place; returns only by an error.
 
     Args:

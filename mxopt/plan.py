@@ -25,6 +25,7 @@ PREPROCESS = ("lazy", "cached", "device", "roundtrip")
 PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
 OPENMP = ("default", "intel")
+ALLOCATORS = ("default", "keep")
 SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
 OPTIMIZERS = ("sgd", "adam")
 BUCKETING = ("none", "length", "tokens")
@@ -36,6 +37,7 @@ _CHOICES = {
     "precision": PRECISIONS,
     "affinity": AFFINITIES,
     "openmp": OPENMP,
+    "allocator": ALLOCATORS,
     "bucketing": BUCKETING,
     "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
@@ -68,9 +70,13 @@ class Plan:
         engine: ``NaiveEngine`` (one operator after the other, in the calling thread),
             ``ThreadedEngine`` or ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default).
         engine_threads: operators that may run at the same time on each CPU context.
-        cpu_threads: OpenMP threads inside one operator.
+        cpu_threads: OpenMP threads inside one operator. MXNet's default is half of the hardware
+            threads, since it takes them for two to a core (``src/engine/openmp.cc``): where they
+            are not, as on most virtual machines, half of the processor stands idle.
         affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
+        allocator: ``default`` gives large blocks of memory back to the system as soon as they are
+            freed, ``keep`` keeps them for the next array, which then need not be cleared again.
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
             ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
@@ -112,6 +118,7 @@ class Plan:
     cpu_threads: int | None = None
     affinity: str = "none"
     openmp: str = "default"
+    allocator: str = "default"
     hybridize: str = "no"
     frozen: int = 0
     preprocess: str = "lazy"

@@ -50,6 +50,64 @@ def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid):
         np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
 
 
+class Bounded(gluon.HybridBlock):
+    """Two bounded convolutions, as in MobileNetV2."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2D(16, 1, in_channels=3)
+        self.second = nn.Conv2D(16, 3, padding=1, groups=16, in_channels=16)
+
+    def hybrid_forward(self, F, x):
+        return F.clip(self.second(F.clip(self.first(x), 0, 6)), 0, 6)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_bounded_relus_change_neither_outputs_nor_gradients(hybrid):
+    net = Bounded()
+    net.initialize(mx.init.Normal(3))
+    net.first.bias.set_data(nd.random.normal(2, 3, shape=(16,)))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert "bounded ReLUs" in fast.report
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    out = fast(x).asnumpy()
+    assert out.min() == 0
+    assert out.max() == pytest.approx(6)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    for name, expected in plain.items():
+        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def test_a_value_that_others_read_too_is_not_bounded_elsewhere():
+    class Shared(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2D(16, 1, in_channels=3)
+
+        def hybrid_forward(self, F, x):
+            x = self.layer(x)
+            return F.clip(x, 0, 6) + x
+
+    net = Shared()
+    net.initialize()
+    assert optimize(net, nd.ones((1, 3, 4, 4))).report == "nothing to change"
+
+
+def test_weights_are_saved_and_loaded_as_the_networks_own(tmp_path):
+    net = Bounded()
+    net.initialize(mx.init.Normal(1))
+    fast = optimize(net, nd.ones((1, 3, 4, 4)))
+    assert list(fast.collect_params()) == list(net.collect_params())
+    fast.save_parameters(str(tmp_path / "fast.params"))
+    other = Bounded()
+    other.load_parameters(str(tmp_path / "fast.params"))
+    np.testing.assert_array_equal(other.first.weight.data().asnumpy(),
+                                  net.first.weight.data().asnumpy())  # fmt: skip
+
+
 def test_a_kernel_that_sees_most_of_the_image_stays_as_it_is():
     fast = optimize(dilated(2), nd.ones((1, 3, 30, 30)))
     assert fast.report == "nothing to change"
@@ -76,7 +134,7 @@ def test_samples_of_another_shape_go_through_the_original():
 
 
 def test_an_unknown_rewrite_is_refused_with_those_there_are():
-    with pytest.raises(PlanError, match="'magic'; there are taps"):
+    with pytest.raises(PlanError, match="'magic'; there are taps, bounds"):
         optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
 
 

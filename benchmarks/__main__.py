@@ -1,0 +1,116 @@
+"""Measure mxopt beside its peers: ``python -m benchmarks [part ...]``, or ``make bench``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import page
+from benchmarks.cases import GROWTH, STEPS, THREADS
+from mxopt import measure, report
+from mxopt.plan import Plan
+
+HERE = Path(__file__).parent
+ARMS = "benchmarks.arms:"
+
+
+def main() -> None:
+    """Measure the parts asked for, all of them if none are named, and write the page anew."""
+    parts = {**{name: _step for name in STEPS}, "loader": _loader, "ceiling": _ceiling,
+             **{name: _growth for name in GROWTH}, "profile": _profile}  # fmt: skip
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
+    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--records", type=Path, default=HERE / "records", metavar="FOLDER")
+    given = parser.parse_args()
+    for name in given.parts or parts:
+        if name not in parts:
+            parser.error(f"no part is called {name}; there are {', '.join(parts)}")
+        found = parts[name](name, given.repeats, given.records)
+        for table in report.tables(found):
+            print(table, end="\n\n", flush=True)
+    print(page.write(given.records))
+
+
+def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the training step of a case: every lever, and every peer, in turns."""
+    case = STEPS[name]
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    arms, options = measure.ladder(plan, case["levers"], case["options"])
+    names = list(arms)
+    for how in case["peers"]:
+        arms[how] = plan
+        peer = {"how": how, "network": case["peer"], "sizes": case["sizes"]}
+        options[how] = {**case["options"], "peer": peer}
+    last = names[-1]
+    pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
+    pairs += [("before", case["launch"])] if "launch" in case else []
+    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
+        title=case["title"], figure=f"{unit}_per_second", unit="", better="higher",
+        pairs=list(dict.fromkeys(pairs)),
+    )  # fmt: skip
+
+
+def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the loaders of both, reading Penn-Fudan's training split."""
+    plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
+    arms = {"before": plan, "workers": plan.replace(workers=2),
+            "cached": plan.replace(preprocess="cached")}  # fmt: skip
+    peers = {"torch": 0, "torch-workers": 2}
+    arms.update(dict.fromkeys(peers, plan))
+    options = {arm: {"peer": {"workers": workers}} for arm, workers in peers.items()}
+    pairs = [("before", "workers"), ("before", "cached")]
+    pairs += [(peer, arm) for peer in peers for arm in ("before", "workers", "cached")]
+    return measure.interleave(
+        name, ARMS + "load", arms, arm_options=options, repeats=repeats, folder=folder,
+        title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
+        better="higher", pairs=pairs,
+    )  # fmt: skip
+
+
+def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure matrix products: what either library can get out of the machine at most."""
+    return measure.interleave(
+        name, ARMS + "multiply", dict.fromkeys(("mxnet", "torch"), Plan(**THREADS)), repeats=repeats,
+        arm_options={"torch": {"peer": True}}, folder=folder, title="The ceiling: matrix products",
+        figure="gflop_per_second", unit="GFLOP/s", better="higher",
+    )  # fmt: skip
+
+
+def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure a case's last arm at several sizes."""
+    case, sizes = STEPS[GROWTH[name]["case"]], GROWTH[name]["sizes"]
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    arms, options = measure.ladder(plan, case["levers"], case["options"])
+    last = list(arms)[-1]
+    changed = {}
+    for arm, changes in sizes.items():
+        one, own = measure.ladder(arms[last], {arm: changes}, options[last])
+        changed[arm] = one[arm], own[arm]
+    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
+    return measure.interleave(
+        name, ARMS + "step", {arm: plan for arm, (plan, _) in changed.items()},
+        arm_options={arm: own for arm, (_, own) in changed.items()}, repeats=max(2, repeats // 3),
+        folder=folder, title=GROWTH[name]["title"], figure=f"{unit}_per_second", unit="",
+        better="higher", pairs=[],
+    )  # fmt: skip
+
+
+def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Time every operator of the cases' last arms, one by one, once."""
+    arms, arm_options = {}, {}
+    for case, settings in STEPS.items():
+        plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
+        plans, options = measure.ladder(plan, settings["levers"], settings["options"])
+        last = list(plans)[-1]
+        arms[case], arm_options[case] = plans[last], options[last]
+    return measure.interleave(
+        name, "mxopt.workloads:profile", arms, arm_options=arm_options, repeats=1, folder=folder,
+        title="Where the time goes", pairs=[],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Workloads: one run of mxopt, of a peer, or of the bare matrix multiply, each in its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from mxopt.engine import timed
+from mxopt.errors import DeviceError
+from mxopt.plan import Plan
+
+HERE = Path(__file__).parent
+KIBIBYTE = 1024
+TUNED = "tuned"  # channels_last, started as PyTorch's guide says
+
+
+def step(plan: Plan, write, peer: dict | None = None, **options) -> dict:
+    """Train two epochs of a recipe and return the figures of the second.
+
+    Args:
+        plan, write, options: as for ``mxopt.workloads.train``.
+        peer: who does it instead of mxopt: ``how`` PyTorch computes, its ``network`` and ``sizes``.
+
+    Returns:
+        ``seconds``, ``samples_per_second`` or ``tokens_per_second``, ``train_loss``,
+        ``first_epoch_seconds``, ``peak_memory_bytes`` of the process.
+    """
+    from mxopt import recipes, training
+
+    if peer:
+        return _peer(plan, options, **peer)
+    epochs = []
+
+    def keep(event, **fields):
+        write(event, **fields)
+        if event == "epoch":
+            epochs.append(fields)
+
+    recipe = recipes.load(options.pop("recipe", "segmentation"), **options)
+    training.fit(recipe, plan, keep, evaluate=False)
+    first, last = epochs
+    return {
+        "seconds": last["seconds"],
+        f"{recipe.unit}s_per_second": last[f"{recipe.unit}s"] / last["seconds"],
+        "first_epoch_seconds": first["seconds"],
+        "train_loss": last["train_loss"],
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
+    }
+
+
+def _peer(plan: Plan, options: dict, how: str, network: str, sizes: dict) -> dict:
+    """Train the same epochs with PyTorch (``benchmarks/peers/step.py``).
+
+    Raises:
+        DeviceError: the peers' environment is not there, or the peer failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        # In a process of its own: this one stays small, and none of its threads run.
+        sizes = {**_exported(folder, plan, options), **sizes}
+        job = {
+            "network": network, "sizes": sizes, "exchange": folder, "how": how,
+            "unit": "token" if options.get("recipe") == "translation" else "sample",
+            "optimizer": plan.optimizer, "learning_rate": plan.learning_rate,
+            "momentum": plan.momentum, "epochs": plan.epochs,
+        }  # fmt: skip
+        return _run("step.py", job)
+
+
+def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3) -> dict:
+    """Read Penn-Fudan's training split through a loader and train nothing.
+
+    Args:
+        plan: of the loader: placement, workers, batch size.
+        write: takes the epochs.
+        peer: ``workers`` of PyTorch's DataLoader, which then does it.
+        size: of the square the images are cropped to, in pixels.
+        epochs: the first one is reported apart.
+
+    Returns:
+        ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation.
+    """
+    from mxopt import recipes, workloads
+
+    options = {"network": "tiny", "size": size}
+    if not peer:
+        found = workloads.load(plan, write, epochs=epochs, **options)
+        return {
+            "samples_per_second": found["samples"] / found["seconds"],
+            "first_epoch_seconds": found["first_epoch_seconds"],
+        }
+    data = recipes.load("segmentation", **options).data()
+    samples = [data.transform(*data.train[number]) for number in range(plan.batch_size)]
+    with tempfile.TemporaryDirectory() as folder:
+        expected = Path(folder) / "expected.npz"
+        images, masks = (np.stack([part.asnumpy() for part in parts]) for parts in zip(*samples))
+        np.savez(expected, images=images, masks=masks)
+        job = {
+            "root": str(data.train.location.path), "names": data.train.names, "size": size,
+            "batch_size": plan.batch_size, "epochs": epochs, "expected": str(expected), **peer,
+        }  # fmt: skip
+        return _run("loader.py", job)
+
+
+def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: int = 20) -> dict:
+    """Multiply square matrices: what the machine can do at most.
+
+    Returns:
+        ``gflop_per_second`` of the fastest of ``rounds`` products of (size, size) float32.
+    """
+    if peer:
+        return _run("multiply.py", {"size": size, "rounds": rounds})
+    from mxnet import nd
+
+    a, b = nd.random.uniform(shape=(size, size)), nd.random.uniform(shape=(size, size))
+    durations = []
+    for _ in range(rounds + 1):
+        with timed() as clock:
+            nd.dot(a, b)
+        durations.append(clock.seconds)
+    return {"gflop_per_second": 2 * size**3 / min(durations[1:]) / 1e9}
+
+
+def _exported(folder: str, plan: Plan, options: dict) -> dict:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from benchmarks.exchange import export
+
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(
+            export, Path(folder), plan, {"recipe": "segmentation", **options}
+        ).result()
+
+
+def _run(script: str, job: dict) -> dict:
+    python = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
+    if not python.exists():
+        raise DeviceError(f"{python} is not there; make it with: make bench")
+    command = [str(python), str(HERE / "peers" / script)]
+    if job.get("how") == TUNED:
+        # PyTorch's own launcher: Intel's OpenMP, threads on cores, the allocator it finds.
+        command[1:1] = ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
+    ours = {"PYTHONPATH", "LD_PRELOAD"}
+    surroundings = {name: value for name, value in os.environ.items() if name not in ours}
+    surroundings["PATH"] = os.pathsep.join([str(python.parent.absolute()), os.environ["PATH"]])
+    child = subprocess.run(
+        command, input=json.dumps(job), text=True, capture_output=True, env=surroundings
+    )
+    if child.returncode:
+        last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+        raise DeviceError(f"the peer failed: {last}")
+    return json.loads(child.stdout.splitlines()[-1])

@@ -1,0 +1,115 @@
+"""What is compared: tasks, how mxopt does them before and after, and how its peers do."""
+
+from mxopt import hardware
+
+PEERS = ("eager", "channels_last", "tuned", "compile")
+THREADS = {"cpu_threads": hardware.cpu().physical_cores}
+MEMORY, STATIC = {"allocator": "keep"}, {"hybridize": "static"}
+INTEL = {"openmp": "intel"}
+
+MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
+SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
+
+# ``levers`` are added one after the other; ``launch`` is the arm that has what `mxopt launch` sets.
+STEPS = {
+    "resnet": {
+        "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
+        "options": {"network": "deeplab_resnet50", "size": 240, "limit": 8},
+        "plan": SGD,
+        "levers": {"threads": THREADS, "static": STATIC, "optimized": {"optimized": True}},
+        "peer": "ResNetDeepLab",
+        "sizes": {},
+        "peers": PEERS,
+        "target": 1.0,
+    },
+    "mobilenet": {
+        "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
+        "options": MOBILENET,
+        "plan": SGD,
+        "levers": {
+            "threads": THREADS,
+            "memory": MEMORY,
+            "static": STATIC,
+            "interleaved": {"interleaved": True},
+            "optimized": {"optimized": True},
+            "intel": INTEL,
+        },
+        "launch": "memory",
+        "peer": "MobileNetDeepLab",
+        "sizes": {"bounded": 16},
+        "peers": PEERS,
+        "target": 1.2,
+    },
+    "mobilenet-relu": {
+        "title": "The same with ReLU in place of ReLU6, in every arm",
+        "options": {**MOBILENET, "bounded": 0},
+        "plan": SGD,
+        "levers": {
+            "threads": THREADS,
+            "static": STATIC,
+            "interleaved": {"interleaved": True},
+            "intel": INTEL,
+        },
+        "peer": "MobileNetDeepLab",
+        "sizes": {"bounded": 0},
+        "peers": PEERS,
+        "target": 1.2,
+    },
+    "transformer": {
+        "title": "Transformer, 3 layers of 256, batches of 2048 target tokens",
+        "options": {"recipe": "translation", "limit": 1500, "vocabulary": 8000},
+        "plan": {
+            "epochs": 2,
+            "batch_size": 2048,
+            "bucketing": "tokens",
+            "optimizer": "adam",
+            "learning_rate": 0.0005,
+        },
+        "levers": {
+            "threads": THREADS,
+            "memory": MEMORY,
+            "static": STATIC,
+            "pieces": {"fast": True},
+            "fused": {"loss": "fused"},
+        },
+        "launch": "memory",
+        "peer": "Translator",
+        "sizes": {"layers": 3, "units": 256, "heads": 4, "hidden": 1024, "dropout": 0.1},
+        "peers": ("eager", "compile"),
+        "target": 1.2,
+    },
+}
+
+# How a case's last arm grows; one size is doubled at a time.
+GROWTH = {
+    "growth-batch": {
+        "title": "MobileNetV2, images a batch",
+        "case": "mobilenet",
+        "sizes": {str(n): {"batch_size": n} for n in (1, 2, 4, 8, 16)},
+    },
+    "growth-side": {
+        "title": "MobileNetV2, side of the images in pixels",
+        "case": "mobilenet",
+        "sizes": {str(n): {"size": n} for n in (240, 336, 480, 672)},
+    },
+    "growth-data": {
+        "title": "MobileNetV2, images in the data set",
+        "case": "mobilenet",
+        "sizes": {str(n): {"limit": n} for n in (8, 16, 32, 64)},
+    },
+    "growth-devices": {
+        "title": "MobileNetV2, CPU contexts that share a batch of 4",
+        "case": "mobilenet",
+        "sizes": {str(n): {"devices": f"cpu:0-{n - 1}"} for n in (1, 2, 4)},
+    },
+    "growth-length": {
+        "title": "Transformer, longest sentence in subwords, batches of 2048 target tokens",
+        "case": "transformer",
+        "sizes": {str(n): {"longest": n} for n in (10, 20, 40)},
+    },
+    "growth-tokens": {
+        "title": "Transformer, target tokens a batch",
+        "case": "transformer",
+        "sizes": {str(n): {"batch_size": n} for n in (512, 1024, 2048, 4096)},
+    },
+}

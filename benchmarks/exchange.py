@@ -1,0 +1,51 @@
+"""What a peer starts from: weights, batches and the scores that MXNet makes of them, as NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
+
+from mxopt import parallel, recipes
+from mxopt.plan import Plan
+from mxopt.training import make_loader, seed_everything
+
+
+def export(folder: Path, plan: Plan, options: dict) -> dict:
+    """Write a recipe's first weights, one epoch of its batches, and the scores of the first batch.
+
+    Args:
+        folder: gets ``weights.npz`` (arrays by name), ``batch-000.npz`` and so on (the arrays of
+            a batch in order), ``scores.npy`` (of inference).
+        plan: seed, batches and their order, which are those of a training run's second epoch.
+        options: of the recipe, its name as ``recipe``.
+
+    Returns:
+        What the peer's network must be told besides: ``vocabulary`` and ``longest`` for sentences,
+        and nothing for images.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    seed_everything(plan.seed)
+    contexts = parallel.contexts(plan)
+    recipe = recipes.load(options.pop("recipe"), **options)
+    data = recipe.data()
+    net = recipe.network(contexts)
+    loader = make_loader(data, "train", data.transform, plan.replace(preprocess="cached"), contexts)
+    loader.epoch = 1
+    batches = [batch.shards[0] for batch in loader]
+    for number, arrays in enumerate(batches):
+        np.savez(folder / f"batch-{number:03d}.npz", *(array.asnumpy() for array in arrays))
+    net = getattr(net, "translator", net)
+    inputs = batches[0][: recipe.inputs]
+    with autograd.predict_mode():
+        scores = net(*inputs[:4])
+    scores = scores[0] if isinstance(scores, (list, tuple)) else scores
+    np.save(folder / "scores.npy", scores.asnumpy())
+    weights = net._collect_params_with_prefix()
+    np.savez(folder / "weights.npz", **{name: p.data(mx.cpu()).asnumpy() for name, p in
+                                        weights.items()})  # fmt: skip
+    if recipe.unit == "sample":
+        return {}
+    return {"vocabulary": net.vocabulary, "longest": net.max_source_length}

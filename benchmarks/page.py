@@ -1,0 +1,170 @@
+"""``benchmarks/README.md``, written from the records: the figures beside the targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.cases import GROWTH, STEPS
+from mxopt import plots, report, results
+from mxopt.measure import Experiment, Ratio
+
+HERE, PLOT = Path(__file__).parent, "peers.png"
+LOADER_TARGET = 1.5
+GIGA, MEBIBYTE = 1e9, 2**20
+ABOUT = """# Benchmarks
+
+How fast `mxopt` is beside PyTorch on the same work. `make bench` measures all of it anew (about
+an hour and a half on two cores) and writes this page from `records/`; nothing on it is typed.
+
+**The same work** means: the network layer for layer, with the weights carried over and the scores
+equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
+Each run is a process of its own that trains two epochs over data in memory and is timed in the
+second; runs take turns, and a ratio is that of paired runs with its 95 % interval. PyTorch runs
+as installed (`eager`), with `channels_last`, with `torch.compile`, and in the environment that its
+`torch.backends.xeon.run_cpu` sets up (`tuned`). A peer that wins is printed as the winner.
+*Share of the ceiling* is the network's arithmetic (multiplications and additions of the plain
+network, forward and backward, as PyTorch counts them) over what a plain matrix product reaches
+on this machine: work that a rewrite leaves out still counts, for both sides alike."""
+
+
+def write(folder: Path) -> Path:
+    """Write the page and its plot beside this module, and return the page's path."""
+    best = beside_peers(_known(folder))
+    if best:
+        plots.intervals(best, "mxopt's last arm beside the fastest PyTorch").savefig(
+            HERE / PLOT, dpi=130, bbox_inches="tight"
+        )
+    page = HERE / "README.md"
+    page.write_text(text(folder), encoding="utf-8")
+    return page
+
+
+def text(folder: Path) -> str:
+    """Return the page's Markdown, computed from the records below a folder."""
+    known = _known(folder)
+    runs = [run for e in known.values() for arm in e.runs.values() for run in arm]
+    machine = results.machine(next(run.only("environment") for run in runs if run.events))
+    versions = {run.figures["version"] for run in runs if "version" in run.figures}
+    machine += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
+    parts = [ABOUT]
+    if beside_peers(known):
+        parts.append(f"![mxopt beside PyTorch]({PLOT})")
+    parts += ["## The machine", "\n".join(machine)]
+    ceiling = known.get("ceiling")
+    if ceiling:
+        parts += ["## The ceiling", str(report.comparison(ceiling))]
+    for name in STEPS:
+        if name in known:
+            found, peer = known[name], best_peer(known[name])
+            parts += [f"## {found.title}", str(_arms(found, ceiling))]
+            if peer:
+                ratio = found.ratio(last_arm(found), peer)
+                parts.append(_verdict(ratio, peer, STEPS[name]["target"]))
+            parts += ["What each lever is worth, added to those before it:", str(_levers(found))]
+    if "loader" in known:
+        parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
+    if grown := [known[name] for name in GROWTH if name in known]:
+        parts += ["## Growth", "The last arm of a case at several sizes, medians.",
+                  *(f"**{found.title}**\n\n{_growth(found)}" for found in grown)]  # fmt: skip
+    if "profile" in known:
+        parts += ["## Where the time goes", str(report.operators(known["profile"]))]
+    return "\n\n".join(parts) + "\n"
+
+
+def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
+    """Return of every comparison mxopt's best arm beside the fastest peer."""
+    best = {}
+    for name in (*STEPS, "loader"):
+        peer = best_peer(known[name]) if name in known else None
+        if peer:
+            arm = last_arm(known[name])
+            best[f"{known[name].title}: {arm}"] = known[name].ratio(arm, peer)
+    return best
+
+
+def _known(folder: Path) -> dict[str, Experiment]:
+    return {experiment.name: experiment for _, experiment in results.read_experiments(folder)}
+
+
+def is_peer(experiment: Experiment, arm: str) -> bool:
+    """Whether an arm was PyTorch's work."""
+    return bool(experiment.arm_options.get(arm, {}).get("peer"))
+
+
+def last_arm(experiment: Experiment) -> str:
+    """Return mxopt's arm with every lever."""
+    return [arm for arm in experiment.arms if not is_peer(experiment, arm)][-1]
+
+
+def best_peer(experiment: Experiment) -> str | None:
+    """Return the fastest peer, None if none was measured."""
+    speeds = {arm: experiment.median(arm) for arm in experiment.arms
+              if is_peer(experiment, arm) and experiment.figures(arm)}  # fmt: skip
+    return max(speeds, key=speeds.get, default=None)
+
+
+def _arms(found: Experiment, ceiling: Experiment | None) -> report.Table:
+    last, most = last_arm(found), _most(ceiling)
+    flops = [run.figures["flops"] for arm in found.arms for run in found.runs.get(arm, [])
+             if "flops" in run.figures]  # fmt: skip
+    rows = []
+    for arm in found.arms:
+        name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
+        ratio = found.ratio(last, arm) if arm != last else ""
+        if found.why_not(arm):
+            rows.append([name, "not measured", found.why_not(arm), "", ""])
+            continue
+        share = ""
+        if flops and most:
+            share = f"{flops[0] / found.median(arm, 'seconds') / GIGA / most:.0%}"
+        memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
+        rows.append([name, report.number(found.median(arm)), str(ratio), f"{memory:,.0f} MiB",
+                     share])  # fmt: skip
+    columns = ["arm", report.figure_name(found.figure), f"{last} is times faster [95 %]",
+               "peak memory", "share of the ceiling"]  # fmt: skip
+    return report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}.")
+
+
+def _levers(found: Experiment) -> report.Table:
+    own = [arm for arm in found.arms if not is_peer(found, arm)]
+    rows = [[after, report.factors(found.factors(after, before)),
+             str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
+            for before, after in zip(own, own[1:])]  # fmt: skip
+    return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
+
+
+def _verdict(ratio: Ratio, peer: str, target: float) -> str:
+    outcome = "met" if ratio.value >= target else "not met"
+    return (
+        f"Beside the fastest peer ({peer}): {ratio}, {ratio.verdict}. Target {target}: {outcome}."
+    )
+
+
+def _loader(found: Experiment) -> list[str]:
+    peer, rows = best_peer(found), []
+    for arm in found.arms:
+        name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
+        ratio = found.ratio(arm, peer) if peer and arm != peer else ""
+        rows.append([name, report.number(found.median(arm)), str(ratio),
+                     report.number(found.median(arm, "first_epoch_seconds"), "s")])  # fmt: skip
+    columns = ["arm", "images a second, later epochs", f"times faster than {peer} [95 %]",
+               "the first epoch, with preparation"]  # fmt: skip
+    table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
+    if not peer:
+        return [table]
+    return [table, _verdict(found.ratio(last_arm(found), peer), peer, LOADER_TARGET)]
+
+
+def _growth(found: Experiment) -> report.Table:
+    rows = []
+    for arm in found.arms:
+        seconds, memory = found.median(arm, "seconds"), found.median(arm, "peak_memory_bytes")
+        rows.append([arm, report.number(found.median(arm)), report.number(seconds, "s"),
+                     f"{memory / MEBIBYTE:,.0f} MiB"])  # fmt: skip
+    columns = ["size", report.figure_name(found.figure), "an epoch", "peak memory"]
+    return report.Table(columns, rows)
+
+
+def _most(ceiling: Experiment | None) -> float:
+    """Return the GFLOP/s of the faster library's matrix product; 0 if not measured."""
+    return max((ceiling.median(arm) for arm in ceiling.arms), default=0.0) if ceiling else 0.0

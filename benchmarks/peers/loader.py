@@ -1,0 +1,100 @@
+"""One measured run of PyTorch's DataLoader over Penn-Fudan, with the recipe's transforms.
+
+Reads a job from its input (JSON): ``root`` (the data set's folder), ``names`` (of the images),
+``size``, ``batch_size``, ``workers``, ``epochs``, ``expected`` (a file with the first samples as
+mxopt makes them, which the peer's must equal). Pillow decodes and OpenCV resizes, as in mxopt. The
+last line it prints are the figures, as JSON.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+MEAN = np.array((0.485, 0.456, 0.406), np.float32)
+DEVIATION = np.array((0.229, 0.224, 0.225), np.float32)
+# A pixel rounded the other way differs by 1 / 255, which the normalisation stretches.
+TOLERANCE = 0.02
+
+
+class PennFudan(Dataset):
+    """Images (3, size, size) float32, normalised, and masks (size, size) int64."""
+
+    def __init__(self, root: Path, names: list, size: int):
+        self.root, self.names, self.size = root, names, size
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, index):
+        name = self.names[index]
+        image = np.asarray(Image.open(self.root / "PNGImages" / f"{name}.png").convert("RGB"))
+        mask = np.asarray(Image.open(self.root / "PedMasks" / f"{name}_mask.png"))
+        image = self._square(image, cv2.INTER_LINEAR)
+        mask = self._square((mask > 0).astype(np.uint8), cv2.INTER_NEAREST)
+        image = (image.astype(np.float32) / 255 - MEAN) / DEVIATION
+        image = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
+        return image, torch.from_numpy(mask.astype(np.int64))
+
+    def _square(self, array, interpolation):
+        height, width = array.shape[:2]
+        if height < width:
+            sides = int(self.size * width / height), self.size
+        else:
+            sides = self.size, int(self.size * height / width)
+        array = cv2.resize(array, sides, interpolation=interpolation)
+        top, left = ((n - self.size) // 2 for n in array.shape[:2])
+        return array[top : top + self.size, left : left + self.size]
+
+
+def main() -> None:
+    """Do the job and print its figures."""
+    job = json.load(sys.stdin)
+    cv2.setNumThreads(0)
+    dataset = PennFudan(Path(job["root"]), job["names"], job["size"])
+    difference = check(dataset, np.load(job["expected"]))
+    loader = DataLoader(
+        dataset,
+        job["batch_size"],
+        shuffle=True,
+        num_workers=job["workers"],
+        persistent_workers=job["workers"] > 0,
+    )
+    durations = []
+    for _ in range(job["epochs"]):
+        start, total = time.perf_counter(), 0.0
+        for image, mask in loader:
+            total += float(image.sum()) + float(mask.sum())
+        durations.append(time.perf_counter() - start)
+    figures = {
+        "samples_per_second": len(dataset) / float(np.median(durations[1:])),
+        "first_epoch_seconds": durations[0],
+        "difference": difference,
+        "checksum": total,
+    }
+    print(json.dumps(figures))
+
+
+def check(dataset, expected) -> float:
+    """Return the greatest difference of the first images from mxopt's.
+
+    Raises:
+        SystemExit: it is more than the tolerance, or a mask differs.
+    """
+    difference = 0.0
+    for number, (image, mask) in enumerate(zip(expected["images"], expected["masks"])):
+        found = dataset[number]
+        difference = max(difference, float(np.abs(found[0].numpy() - image).max()))
+        if not difference < TOLERANCE or (found[1].numpy() != mask).any():
+            sys.exit(f"the peer's sample {number} differs from mxopt's by {difference}")
+    return difference
+
+
+if __name__ == "__main__":
+    main()

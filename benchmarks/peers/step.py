@@ -1,0 +1,132 @@
+"""One measured run of a peer, in its own environment: training epochs over exported batches.
+
+Reads a job from its input (JSON): ``network`` and its ``sizes``, ``exchange`` (the folder of
+:func:`benchmarks.exchange.export`), ``how`` (``eager``, ``channels_last``, ``compile``, or
+``tuned``: ``channels_last`` started by PyTorch's launcher), ``optimizer``, ``learning_rate``,
+``momentum``, ``epochs``. Before anything is timed the network must put out what MXNet's did for
+the same weights and batch, to 1e-3. The last line it prints are the figures, as JSON.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+sys.path.insert(0, str(Path(__file__).parent))
+import networks
+
+TOLERANCE = 1e-3
+SMOOTHING, BETAS = 0.1, (0.9, 0.98)
+
+
+def main() -> None:
+    """Do the job and print its figures."""
+    job = json.load(sys.stdin)
+    torch.manual_seed(0)
+    exchange = Path(job["exchange"])
+    net = getattr(networks, job["network"])(**job["sizes"])
+    networks.carry_over(net, dict(np.load(exchange / "weights.npz")))
+    batches = [_tensors(path) for path in sorted(exchange.glob("batch-*.npz"))]
+    step = _images if job["unit"] == "sample" else _sentences
+    if job["how"] in ("channels_last", "tuned"):
+        net = net.to(memory_format=torch.channels_last)
+        batches = [(x.contiguous(memory_format=torch.channels_last), *rest) for x, *rest in batches]
+    difference = check(net, batches[0], np.load(exchange / "scores.npy"), step)
+    if job["optimizer"] == "adam":
+        optimizer = torch.optim.Adam(net.parameters(), job["learning_rate"], BETAS, fused=True)
+    else:
+        optimizer = torch.optim.SGD(
+            net.parameters(), job["learning_rate"], job["momentum"], fused=True
+        )
+    model = torch.compile(net) if job["how"] == "compile" else net
+    model.train()
+    flops = count(model, batches, step) if job["how"] == "eager" else {}
+    durations, losses = [], []
+    for _ in range(job["epochs"]):
+        start, losses = time.perf_counter(), []
+        for batch in batches:
+            loss, units = step(model, batch)
+            optimizer.zero_grad(set_to_none=True)
+            (loss / units).backward()
+            optimizer.step()
+            losses.append(loss.detach() / units)
+        durations.append(time.perf_counter() - start)
+    units = sum(_units(batch, job["unit"]) for batch in batches)
+    figures = {
+        "seconds": durations[-1],
+        f"{job['unit']}s_per_second": units / durations[-1],
+        "first_epoch_seconds": durations[0],
+        "train_loss": float(torch.stack(losses).mean()),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "difference": difference,
+        "threads": torch.get_num_threads(),
+        "version": torch.__version__,
+        **flops,
+    }
+    print(json.dumps(figures))
+
+
+def count(net, batches, step) -> dict:
+    """Return the arithmetic of an epoch, forward and backward, in operations, as ``flops``."""
+    with FlopCounterMode(display=False) as counter:
+        for batch in batches:
+            step(net, batch)[0].backward()
+            net.zero_grad(set_to_none=True)
+    return {"flops": counter.get_total_flops()}
+
+
+def check(net, batch, expected, step) -> float:
+    """Return the greatest difference of the scores from MXNet's.
+
+    Raises:
+        SystemExit: it is more than the tolerance.
+    """
+    net.eval()
+    with torch.no_grad():
+        found = net(*(batch[:1] if step is _images else batch[:4])).numpy()
+    real = np.ones(found.shape[:2], bool)
+    if step is _sentences:
+        real = np.arange(found.shape[1]) < batch[3].numpy()[:, None]
+    difference = float(np.abs(found - expected)[real].max())
+    if not difference < TOLERANCE * max(1.0, float(np.abs(expected).max())):
+        sys.exit(f"the peer's scores differ from MXNet's by {difference}")
+    return difference
+
+
+def _tensors(path):
+    arrays = [torch.from_numpy(array) for array in np.load(path).values()]
+    return tuple(a if a.is_floating_point() else a.long() for a in arrays)
+
+
+def _units(batch, unit):
+    return len(batch[0]) if unit == "sample" else int(batch[3].sum())
+
+
+def _images(net, batch):
+    """Return the sum of the images' mean losses, and how many there are."""
+    image, mask = batch
+    return functional.cross_entropy(net(image), mask) * len(image), len(image)
+
+
+def _sentences(net, batch):
+    """Return the sum of the words' losses, and how many there are."""
+    *inputs, words = batch
+    length = inputs[3]
+    padding = torch.arange(words.shape[1]) >= length[:, None]
+    loss = functional.cross_entropy(
+        net(*inputs).flatten(0, 1),
+        words.masked_fill(padding, -100).flatten(),
+        label_smoothing=SMOOTHING,
+        reduction="sum",
+    )
+    return loss, int(length.sum())
+
+
+if __name__ == "__main__":
+    main()
