@@ -215,23 +215,23 @@ def _reproduce(chosen) -> int:
 
 
 def _report(chosen) -> int:
-    from mxopt import report_page, results
+    from mxopt import files, report_page, results
 
     print(results.write_page(chosen.results))
     if chosen.html:
         print(report_page.write(chosen.results))
     if chosen.readme:
         text = results.update_readme(chosen.readme, chosen.results)
-        chosen.readme.write_text(text, encoding="utf-8")
+        files.replace_text(chosen.readme, text)
         print(chosen.readme)
     return 0
 
 
 def _errata(chosen) -> int:
-    from mxopt import errata
+    from mxopt import errata, files
 
     if chosen.write:
-        chosen.write.write_text(errata.page(), encoding="utf-8")
+        files.replace_text(chosen.write, errata.page())
         return 0
     for erratum in errata.ERRATA:
         wrong, right = erratum.show()

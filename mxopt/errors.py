@@ -26,7 +26,7 @@ class CapacityError(MxoptError):
 
 
 class RecordError(MxoptError):
-    """A run record cannot be read or written."""
+    """A run record, a checkpoint or a page cannot be read or written."""
 
 
 class CompatError(MxoptError, ImportError):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jinja2
 
-from mxopt import plots, report, results
+from mxopt import files, plots, report, results
 from mxopt.measure import Experiment
 
 NAME = "report.html"
@@ -39,7 +38,7 @@ def write(folder: str | Path) -> Path:
         RecordError: there are no run records there, or one is damaged.
     """
     path = Path(folder) / NAME
-    path.write_text(page(folder), encoding="utf-8")
+    files.replace_text(path, page(folder))
     return path
 
 
@@ -56,8 +55,7 @@ def page(folder: str | Path) -> str:
         chapters.setdefault(_chapter(path, folder), []).append(_section(path, experiment))
     for name in chapters:
         chapters[name] += _pictures(folder / name)
-    about = folder / results.DESCRIPTION
-    facts = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    facts = results.description(folder)
     run = next((r for e in experiments for runs in e.runs.values() for r in runs if r.events), None)
     machine = results.machine(run.only("environment")) if run else []
     facts.update(line.removeprefix("- **").split("**: ", 1) for line in machine)

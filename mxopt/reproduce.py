@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from mxopt import hardware, lab, progress, report_page, results
+from mxopt import files, hardware, lab, progress, report_page, results
 from mxopt.errors import DataError, MxoptError, PlanError
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "ch08"
@@ -112,8 +112,8 @@ def execute(path: Path, home: Path) -> None:
             failure = f"{getattr(error, 'ename', type(error).__name__)}: " + (
                 getattr(error, "evalue", "") or str(error)
             )
-    nbformat.write(notebook, home / path.name)
-    (home / f"{path.stem}.html").write_text(to_html(notebook), encoding="utf-8")
+    files.replace_text(home / path.name, nbformat.writes(notebook) + "\n")
+    files.replace_text(home / f"{path.stem}.html", to_html(notebook))
     if failure:
         raise NotebookError(f"{path.name} stopped: {failure} (kept in {home / path.name})")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxopt import book, report
+from mxopt import book, files, report
 from mxopt.errors import RecordError
 from mxopt.measure import Experiment, Ratio, read_experiment, time_to_target
 from mxopt.records import Run
@@ -19,8 +19,23 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 def describe(folder: Path, **facts) -> None:
     """Keep what no record knows (tier and why, start, notebooks) in the results folder."""
     path = folder / DESCRIPTION
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    path.write_text(json.dumps({**known, **facts}, indent=1) + "\n", encoding="utf-8")
+    known = description(folder)
+    files.replace_text(path, json.dumps({**known, **facts}, indent=1) + "\n")
+
+
+def description(folder: Path) -> dict:
+    """Return what :func:`describe` kept; nothing if it kept nothing.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = folder / DESCRIPTION
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise RecordError(
+            f"{path} cannot be read ({error}); delete it, the records have all that was measured"
+        ) from None
 
 
 def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
@@ -58,7 +73,7 @@ def page(folder: str | Path) -> str:
 def write_page(folder: str | Path) -> Path:
     """Write the page into the results folder and return its path."""
     path = Path(folder) / PAGE
-    path.write_text(page(folder), encoding="utf-8")
+    files.replace_text(path, page(folder))
     return path
 
 
@@ -124,8 +139,7 @@ def _first_start(experiment: Experiment) -> str:
 
 
 def _heading(folder: Path, runs: list[Run]) -> list[str]:
-    about = folder / DESCRIPTION
-    facts = json.loads(about.read_text(encoding="utf-8")) if about.exists() else {}
+    facts = description(folder)
     lines = [f"- **{name}**: {value}" for name, value in facts.items()]
     lines += machine(next((run.only("environment") for run in runs if run.events), {}))
     kinds = sorted({run.only("data").get("kind", "") for run in runs} - {""})

@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all, and the words for a disk that takes no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from mxopt.errors import RecordError
+
+
+def replace_text(path: str | os.PathLike, text: str) -> None:
+    """Write a text file, UTF-8, in one step: a reader finds the old one or the new one, whole.
+
+    Raises:
+        RecordError: it cannot be written; what was there is unchanged.
+    """
+    path = Path(path)
+    scratch = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with scratch.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: str | os.PathLike, error: OSError) -> RecordError:
+    """Return the error that says why a file cannot be written, and what to do."""
+    return RecordError(
+        f"cannot write {path} ({error.strerror or error}); free some space, or choose a folder "
+        "that can be written to"
+    )

@@ -1,0 +1,35 @@
+import pytest
+
+from mxopt.errors import RecordError
+from mxopt.files import replace_text
+
+
+def test_a_text_is_replaced_and_nothing_else_stays(tmp_path):
+    for text in ("old\n", "new: ü\n"):
+        replace_text(tmp_path / "page.md", text)
+        assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+
+
+@pytest.mark.fault(
+    "disk",
+    "the disk is full when a page, a description or a notebook is written",
+    sees="cannot write ...page.md (File too large); free some space",
+)
+def test_a_full_disk_leaves_the_old_text(tmp_path, little_disk, sees):
+    replace_text(tmp_path / "page.md", "old\n")
+    with little_disk(1000), sees.raised(RecordError):
+        replace_text(tmp_path / "page.md", "new\n" * 1000)
+    assert (tmp_path / "page.md").read_text() == "old\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+
+
+@pytest.mark.fault(
+    "disk",
+    "a page is to be written where nothing can be",
+    sees="cannot write /proc/page.md (No such file or directory); free some space, "
+    "or choose a folder that can be written to",
+)
+def test_a_folder_that_cannot_be_written_to_is_named(sees):
+    with sees.raised(RecordError):
+        replace_text("/proc/page.md", "new\n")
