@@ -59,7 +59,7 @@ _AT_LEAST = {
     "average_from": 0,
     "seed": 0,
 }
-_DEVICES = re.compile(r"(cpu|gpu):(\d+)(?:-(\d+))?")
+_DEVICES = re.compile(r"(cpu|gpu):(\d{1,3})(?:-(\d{1,3}))?")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Plan:
             there), ``roundtrip`` (on the device, copied back to the host batch by batch).
         bucketing: which sentences share a batch: ``none`` (as they come), ``length`` (of like
             length), ``tokens`` (of like length, and ``batch_size`` counts target tokens).
-        workers: worker processes of the DataLoader; 0 loads in the training process.
+        workers: processes that load batches; 0 loads in the training process.
         prefetch: batches loaded ahead by the workers; ``None`` is MXNet's two for each worker.
     Numbers:
         precision: ``float32``, ``float16`` (all of the network), ``amp`` (automatic mixed

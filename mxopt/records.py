@@ -9,6 +9,8 @@ such records.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import os
@@ -18,6 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from mxopt.errors import RecordError
+from mxopt.files import unwritable
 from mxopt.plan import Plan
 
 FORMAT = 1
@@ -26,7 +29,8 @@ FORMAT = 1
 class RecordWriter:
     """Writes one event a line and flushes it, so that a crash loses at most the line in work.
 
-    The file is created exclusively: a record is never overwritten.
+    The file is created exclusively: a record is never overwritten. It is locked while it is open,
+    so that others can tell a run at work from one that was killed (:func:`being_written`).
 
     Raises:
         RecordError: the file exists already, or its folder cannot be written to.
@@ -48,6 +52,8 @@ class RecordWriter:
                 f"{self.path} exists already, and records are never overwritten; "
                 "choose another results folder"
             ) from None
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._start = time.monotonic()
 
     def begin(self, workload: str, plan: dict, options: dict) -> None:
@@ -61,14 +67,21 @@ class RecordWriter:
 
         NaN and infinities are kept as the strings ``nan``, ``inf`` and ``-inf``, because JSON has
         no word for them and a silent ``null`` would hide a divergence.
+
+        Raises:
+            RecordError: the disk takes no more; what was written before stays.
         """
         line = {"event": event, "at": round(time.monotonic() - self._start, 6), **fields}
         self._file.write(json.dumps(_encodable(line), allow_nan=False) + "\n")
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise unwritable(self.path, error) from None
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # of a full disk, which the last write has said already
+            self._file.close()
 
     def __enter__(self):
         return self
@@ -116,6 +129,18 @@ class Run:
         return [entry for entry in self.events if entry["event"] == event]
 
 
+def being_written(path: str | os.PathLike) -> bool:
+    """Whether a process that is alive has a record open for writing."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
 def read_events(path: str | os.PathLike):
     """Yield the events of a record one by one, without holding the file in memory.
 
@@ -131,7 +156,7 @@ def read_events(path: str | os.PathLike):
                 try:
                     event = _decoded(json.loads(line))
                     kind = event["event"]
-                except (ValueError, TypeError, KeyError):
+                except (ValueError, TypeError, KeyError, RecursionError):
                     if not line.endswith("\n") and number > 1:
                         return
                     raise RecordError(f"{path}, line {number}: not an event of a run") from None
@@ -166,9 +191,11 @@ def read_run(path: str | os.PathLike) -> Run:
 
 
 def _check_start(path, kind, event):
-    if kind != "start" or not isinstance(event.get("plan"), dict) or "workload" not in event:
+    written = event.get("format", 0)
+    whole = isinstance(event.get("plan"), dict) and "workload" in event and type(written) is int
+    if kind != "start" or not whole:
         raise RecordError(f"{path} is not a run record: its first line is not a start")
-    if event.get("format", 0) > FORMAT:
+    if written > FORMAT:
         raise RecordError(
             f"{path} has record format {event['format']}, and this mxopt reads up to {FORMAT}; "
             "install a newer mxopt to read it"

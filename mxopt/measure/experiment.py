@@ -8,15 +8,16 @@ import json
 import os
 import re
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mxopt import progress
+from mxopt import files, progress
 from mxopt.errors import PlanError, RecordError
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.plan import Plan
-from mxopt.records import Run, read_run
+from mxopt.records import Run, being_written, read_run
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,9 @@ class Experiment:
         """Write what was measured (not the runs, which are records already) beside the records."""
         description = {key: value for key, value in vars(self).items() if key != "runs"}
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
-        path = Path(folder) / "experiment.json"
-        path.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+        files.replace_text(
+            Path(folder) / "experiment.json", json.dumps(description, indent=1) + "\n"
+        )
 
 
 def ladder(before: Plan, levers: dict[str, dict], options: dict) -> tuple[dict, dict]:
@@ -200,13 +202,25 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
     try:
         description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
         arms = {name: Plan.from_dict(plan) for name, plan in description.pop("arms").items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        check_names(arms)
+        experiment = Experiment(**description, arms=arms)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None
-    runs = {
-        arm: [read_run(path) for path in sorted(folder.glob(f"{arm}-[0-9][0-9].jsonl"))]
-        for arm in arms
-    }
-    return Experiment(**description, arms=arms, runs=runs)
+    for arm in arms:
+        records = sorted(folder.glob(f"{arm}-[0-9][0-9].jsonl"))
+        experiment.runs[arm] = [read_run(path) for path in records]
+    return experiment
+
+
+def check_names(arms: Iterable[str]) -> None:
+    """Make sure that the arms' names can be part of a file's name.
+
+    Raises:
+        PlanError: one cannot.
+    """
+    for arm in arms:
+        if not re.fullmatch(r"[\w.+-]+", arm):
+            raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
 
 
 def interleave(
@@ -242,9 +256,7 @@ def interleave(
             not the same.
         PlanError: an arm's name cannot be part of a file's name.
     """
-    for arm in arms:
-        if not re.fullmatch(r"[\w.+-]+", arm):
-            raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
+    check_names(arms)
     home = Path(folder) / name
     experiment = Experiment(
         name, workload, arms, options=options or {}, arm_options=arm_options or {},
@@ -276,10 +288,16 @@ def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | N
     """Return the run of a record that is there and ended; put one that was killed aside.
 
     Raises:
-        RecordError: it is the record of another workload, plan or options.
+        RecordError: it is the record of another workload, plan or options, or of a run that is
+            still at work.
     """
     if not record.exists():
         return None
+    if being_written(record):
+        raise RecordError(
+            f"{record} is being written by another process; wait for it, or choose another results "
+            "folder"
+        )
     try:
         found = read_run(record)
     except RecordError:
