@@ -1,28 +1,31 @@
 """Checkpoints: everything that a run needs to go on after its process is gone.
 
 After an epoch the network, the optimizer's state, the loss scale, the weights' average and the
-figures so far are written into files of their own, and last a manifest with the files' SHA-256. A
-checkpoint without a manifest, or with another hash than it says, does not exist: whenever the
-process dies, the last good one is still there. The last two are kept.
+figures so far are written into files of their own, and last a manifest with the files' SHA-256 and
+its own. A checkpoint without a manifest, or with another hash than it says, does not exist:
+whenever the process dies, the last good one is still there. The last two are kept.
 
 Nothing random needs keeping: every epoch begins with a seed made of the plan's and its number.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from mxnet import gluon, nd
+from mxnet.base import MXNetError
 
 from mxopt.averaging import Average
 from mxopt.datasets.download import file_sha256
 from mxopt.errors import PlanError
+from mxopt.files import replace_text, unwritable
 from mxopt.plan import Plan
 
 KEPT = 2
+ENDS = ("params", "states")
 
 
 @dataclass
@@ -50,14 +53,24 @@ def save(folder: Path, training: Training, progress: dict) -> None:
         folder: of this run; made if it is not there.
         training: what to keep.
         progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done.
+
+    Raises:
+        RecordError: the folder cannot be written to; the checkpoints before are still there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     stem = f"epoch-{progress['epoch']:04d}"
     arrays: list[nd.NDArray] = []
     states = [_packed(updater.states, arrays) for updater in training.trainer._updaters]
     means = _packed(training.average.means, arrays)
-    training.net.save_parameters(str(folder / f"{stem}.params"))
-    nd.save(str(folder / f"{stem}.states"), arrays or [nd.zeros((1,))])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        training.net.save_parameters(str(folder / f"{stem}.params"))
+        nd.save(str(folder / f"{stem}.states"), arrays or [nd.zeros((1,))])
+        for end in ENDS:  # MXNet does not notice that the end of a file did not fit on the disk
+            nd.load(str(folder / f"{stem}.{end}"))
+    except OSError as error:
+        raise unwritable(folder / stem, error) from None
+    except MXNetError:
+        raise unwritable(folder / stem, OSError("MXNet could not write all of it")) from None
     optimizer, scaler = training.trainer._optimizer, _scaler(training.trainer)
     manifest = {
         "recipe": training.name,
@@ -67,14 +80,10 @@ def save(folder: Path, training: Training, progress: dict) -> None:
         "average": {"steps": training.average.steps, "means": means},
         "updates": [optimizer.num_update, _pairs(optimizer._all_index_update_counts)],
         "loss_scale": {name: getattr(scaler, name) for name in _SCALER} if scaler else {},
-        "sha256": {end: file_sha256(folder / f"{stem}.{end}") for end in ("params", "states")},
+        "sha256": {end: file_sha256(folder / f"{stem}.{end}") for end in ENDS},
     }
-    scratch = folder / f".{stem}.json"
-    with scratch.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(scratch, folder / f"{stem}.json")
+    manifest["sha256"]["json"] = _own_sha256(manifest)
+    replace_text(folder / f"{stem}.json", json.dumps(manifest))
     for old in sorted(folder.glob("epoch-*.json"))[:-KEPT]:
         for path in (old, old.with_suffix(".params"), old.with_suffix(".states")):
             path.unlink(missing_ok=True)
@@ -130,11 +139,17 @@ def _good(path: Path) -> dict | None:
     """Return a manifest if its files are what it says."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        hashes = manifest["sha256"].items()
-        whole = all(file_sha256(path.with_suffix(f".{end}")) == sha256 for end, sha256 in hashes)
-        return manifest if whole else None
-    except (OSError, ValueError, KeyError):
+        hashes = {end: file_sha256(path.with_suffix(f".{end}")) for end in ENDS}
+        hashes["json"] = _own_sha256(manifest)
+        return manifest if manifest["sha256"] == hashes else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _own_sha256(manifest: dict) -> str:
+    """Return the SHA-256 of a manifest without its hashes."""
+    rest = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _pairs(counts: dict) -> list:
