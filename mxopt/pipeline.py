@@ -25,6 +25,7 @@ import numpy as np
 import psutil
 from mxnet import gluon, nd
 
+from mxopt import workers
 from mxopt.errors import CapacityError, DataError, PlanError
 from mxopt.parallel import split_and_load, split_sizes
 from mxopt.plan import Plan
@@ -66,23 +67,33 @@ def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray
 
 
 class HostLoader:
-    """Batches assembled on the host by ``gluon.data.DataLoader``, then copied to the contexts.
+    """Batches assembled on the host, then copied to the contexts.
+
+    By ``gluon.data.DataLoader`` in this process, or by ``plan.workers`` processes that are watched
+    (:mod:`mxopt.workers`).
 
     Args:
-        dataset: what the DataLoader indexes.
+        dataset: what is indexed.
         batchify: makes a batch's arrays of a list of samples; Gluon's own if not given.
+
+    Raises:
+        CapacityError: shared memory does not hold the batches that workers have under way.
     """
 
     def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool, batchify=None):
         self._contexts = contexts
-        self._sampler = sampler = EpochSampler(len(dataset), shuffle, plan.seed)
-        self._loader = gluon.data.DataLoader(
-            dataset,
-            batch_sampler=gluon.data.BatchSampler(sampler, plan.batch_size, "keep"),
-            batchify_fn=batchify,
-            num_workers=plan.workers,
-            prefetch=plan.prefetch,
-        )
+        self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
+        self._batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
+        self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
+        if plan.workers:
+            samples = min(plan.batch_size, len(dataset))
+            workers.check_shared_memory(samples * sample_bytes(dataset[0]), self._ahead)
+            self._workers = workers.Workers(dataset, plan.workers, batchify)
+        else:
+            self._workers = None
+            self._loader = gluon.data.DataLoader(
+                dataset, batch_sampler=self._batches, batchify_fn=batchify
+            )
 
     @property
     def epoch(self) -> int:
@@ -94,10 +105,11 @@ class HostLoader:
         self._sampler.epoch = number
 
     def __len__(self):
-        return len(self._loader)
+        return len(self._batches)
 
     def __iter__(self):
-        for arrays in self._loader:
+        working = self._workers
+        for arrays in working.load(self._batches, self._ahead) if working else self._loader:
             yield Batch(split_and_load(arrays, self._contexts), len(arrays[0]))
 
 
@@ -234,8 +246,13 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
 
 def memory_needed(dataset, transform) -> int:
     """Return the bytes that all samples take after the transform, judged by the first one."""
-    parts = map(_shape_and_dtype, transform(*dataset[0]))
-    return len(dataset) * sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
+    return len(dataset) * sample_bytes(transform(*dataset[0]))
+
+
+def sample_bytes(sample) -> int:
+    """Return the bytes of a sample, an array or a tuple of them."""
+    parts = map(_shape_and_dtype, sample if isinstance(sample, tuple) else (sample,))
+    return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
 
 
 def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
