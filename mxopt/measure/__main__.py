@@ -10,6 +10,7 @@ import traceback
 
 from mxopt import engine
 from mxopt.errors import Diverged, MxoptError
+from mxopt.orphans import end_with_parent
 from mxopt.plan import Plan
 from mxopt.records import RecordWriter
 
@@ -17,6 +18,7 @@ from mxopt.records import RecordWriter
 def main() -> None:
     """Do one job, read from standard input, and leave its record."""
     job = json.load(sys.stdin)
+    end_with_parent(job.pop("parent"))  # an orphan would spoil the times of later runs
     # For workloads that leave more than figures, beside their record.
     os.environ["MXOPT_RECORD"] = job["record"]
     with RecordWriter(job.pop("record")) as writer:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,9 +42,10 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
         surroundings = engine.environment(plan)
     except DeviceError as error:
         return _without_a_child(record, job, "refused", str(error))
+    asked = {**job, "record": os.fspath(Path(record).absolute()), "parent": os.getpid()}
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
-        input=json.dumps({**job, "record": os.fspath(Path(record).absolute())}),
+        input=json.dumps(asked),
         env={**os.environ, **_surroundings(), **surroundings},
         text=True,
         capture_output=True,
@@ -50,7 +53,17 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
     if not Path(record).exists():
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
         return _without_a_child(record, job, "failed", last)
-    return read_run(record)
+    done = read_run(record)
+    if done.status == "killed":
+        done = dataclasses.replace(done, reason=f"{done.reason} ({_ending(child)})")
+    return done
+
+
+def _ending(child: subprocess.CompletedProcess) -> str:
+    """Say how a process ended that left no result: by a signal, or with its last line."""
+    if child.returncode < 0:
+        return signal.Signals(-child.returncode).name
+    return (child.stderr.strip().splitlines() or [f"status {child.returncode}"])[-1]
 
 
 def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
