@@ -17,11 +17,14 @@ from mxopt.errors import DataError
 
 Box = tuple  # (x_min, y_min, x_max, y_max), whole pixels from 1, ends included.
 
-_SIZE = re.compile(r"^Image size \(X x Y x C\)\s*:\s*(\d+)\s*x\s*(\d+)\s*x\s*(\d+)", re.MULTILINE)
-_COUNT = re.compile(r"^Objects with ground truth\s*:\s*(\d+)", re.MULTILINE)
+# Nine digits at most: a damaged file may claim numbers that Python itself refuses to read.
+_SIZE = re.compile(
+    r"^Image size \(X x Y x C\)\s*:\s*(\d{1,9})\s*x\s*(\d{1,9})\s*x\s*(\d{1,9})\b", re.MULTILINE
+)
+_COUNT = re.compile(r"^Objects with ground truth\s*:\s*(\d{1,9})\b", re.MULTILINE)
 _BOX = re.compile(
-    r'^Bounding box for object (\d+) "([^"]*)" \(Xmin, Ymin\) - \(Xmax, Ymax\)\s*:'
-    r"\s*\((\d+),\s*(\d+)\)\s*-\s*\((\d+),\s*(\d+)\)",
+    r'^Bounding box for object (\d{1,9}) "([^"]*)" \(Xmin, Ymin\) - \(Xmax, Ymax\)\s*:'
+    r"\s*\((\d{1,9}),\s*(\d{1,9})\)\s*-\s*\((\d{1,9}),\s*(\d{1,9})\)",
     re.MULTILINE,
 )
 

@@ -33,6 +33,9 @@ READ_TIMEOUT = 15.0
 # Seconds for which a host that could not be reached is not asked again: a recipe looks for its data
 # once per split, and should wait for a missing network once.
 FORGET_AFTER = 60.0
+# What GluonNLP's and GluonCV's downloads raise without a network, or when an answer is not what was
+# asked for.
+FETCH_ERRORS = (OSError, RuntimeError, ValueError, AssertionError)
 _unreachable_since: dict[str, float] = {}
 
 

@@ -34,6 +34,8 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
     lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
     try:
         with Image.open(path) as image:
+            image.verify()  # decoding a PNG alone would not look at the checksum of its pixels
+        with Image.open(path) as image:
             if mode == "RGB":
                 return np.asarray(image.convert("RGB"))
             if image.mode not in ("L", "P", "1"):
@@ -44,8 +46,9 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
             return np.asarray(image).astype(np.uint8)
     except FileNotFoundError as error:
         raise DataError(f"The image {path} is missing.") from error
-    # Pillow answers broken files with SyntaxError and ValueError as well as OSError.
-    except (OSError, SyntaxError, ValueError) as error:
+    # Pillow answers broken files with SyntaxError and ValueError as well as OSError, and a header
+    # that claims more pixels than any photograph has with an error of its own.
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(
             f"The image {path} cannot be decoded ({error}): it is cut off or not an image, "
             "fetch it again or take it away."

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import gluonnlp
 
-from mxopt.datasets.download import folder_in_one_step, missing_files
+from mxopt.datasets.download import FETCH_ERRORS, folder_in_one_step, missing_files
 from mxopt.datasets.sources import cache_folder
 from mxopt.errors import DataError
 
@@ -26,8 +26,6 @@ _FILES = tuple(
 _DASH = "##AT##-##AT##"
 # What a byte pair that goes on in the next one ends with.
 _JOIN = "@@"
-# What GluonNLP's downloads raise without a network, or when an answer is not what was asked for.
-FETCH_ERRORS = (OSError, RuntimeError, ValueError, AssertionError)
 
 
 def prepare() -> Path:

@@ -10,7 +10,8 @@ import mxnet as mx
 from mxnet import gluon, nd
 from mxnet.gluon import nn
 
-from mxopt.errors import PlanError
+from mxopt.datasets.download import FETCH_ERRORS
+from mxopt.errors import DataError, PlanError
 from mxopt.optimizing import optimize
 from mxopt.task import Data, Recipe
 
@@ -98,9 +99,15 @@ def _deeplab_resnet101(contexts, classes: int, size: int):
     from gluoncv import model_zoo
     from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
 
-    net = model_zoo.get_model(
-        "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
-    )
+    try:
+        net = model_zoo.get_model(
+            "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
+        )
+    except FETCH_ERRORS as error:
+        raise DataError(
+            f"the weights of deeplab_resnet101_coco, which GluonCV fetches, are not to be had "
+            f"({error}). Connect to the network, or put GluonCV's files under ~/.mxnet/models."
+        ) from error
     with net.name_scope():
         net.head = _DeepLabHead(classes, height=size // 8, width=size // 8)
     net.head.initialize(mx.init.Xavier(), ctx=contexts)
