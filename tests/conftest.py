@@ -1,5 +1,10 @@
 import os
+import resource
+from contextlib import contextmanager
 from pathlib import Path
+
+import faults
+import pytest
 
 import mxopt  # noqa: F401  (before any test module imports MXNet)
 
@@ -7,3 +12,27 @@ import mxopt  # noqa: F401  (before any test module imports MXNet)
 _here = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_here, *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def sees(request):
+    """What the test's mark says the user sees; the test fails if it does not look for it."""
+    said = faults.Sees(request.node.get_closest_marker("fault").kwargs["sees"])
+    yield said
+    assert said.found, f"the mark says {said.text!r} and the test does not look for it"
+
+
+@pytest.fixture
+def little_disk():
+    """``with little_disk(1000):`` no file grows beyond so many bytes, as on a disk that is full."""
+
+    @contextmanager
+    def limit(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit

@@ -1,4 +1,5 @@
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,11 +12,11 @@ import pytest
 import toy
 from mxnet.gluon import nn
 
-from mxopt import checkpoint
-from mxopt.errors import PlanError
+from mxopt import files
+from mxopt.errors import PlanError, RecordError
 from mxopt.measure import Experiment
 from mxopt.plan import Plan
-from mxopt.records import Run, read_run
+from mxopt.records import RecordWriter, Run, read_run
 from mxopt.training import fit
 
 
@@ -75,51 +76,81 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path, name, stop):
         assert second[figure] == whole[figure]
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):
+def half(content):
+    return content[: len(content) // 2]
+
+
+def flipped(content):
+    return content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+
+
+@pytest.mark.parametrize("damage", [half, flipped])
+@pytest.mark.parametrize("end", ["params", "states", "json"])
+@pytest.mark.fault(
+    "files",
+    "the newest checkpoint is damaged, in any of its three files",
+    sees="resumed epochs 2",
+    lost="the epoch after the one before",
+)
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, end, damage, sees):
     plan = PLANS["momentum"]
     _, losses = train(plan)
     train(plan, tmp_path, stop=3)
     assert sorted(path.name for path in tmp_path.glob("*.json")) == [
         "epoch-0002.json", "epoch-0003.json",
     ]  # fmt: skip
-    newest = tmp_path / "epoch-0003.params"
-    newest.write_bytes(newest.read_bytes()[:-1] + b"x")
+    newest = tmp_path / f"epoch-0003.{end}"
+    newest.write_bytes(damage(newest.read_bytes()))
     figures, rest = train(plan, tmp_path)
-    assert figures["resumed_epochs"] == 2
+    sees(f"resumed epochs {figures['resumed_epochs']}")
     assert rest == losses[2 * 6 :]
-    for path in tmp_path.glob("*.json"):
-        path.write_text("{")
-    figures, _ = train(plan, tmp_path)
-    assert "resumed_epochs" not in figures
 
 
-def test_a_crash_while_writing_leaves_the_last_good_one(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "runs",
+    "the process dies before a checkpoint is whole",
+    sees="resumed epochs 2",
+    lost="the epoch of that checkpoint",
+)
+def test_a_crash_while_writing_leaves_the_last_good_one(tmp_path, monkeypatch, sees):
     plan = PLANS["momentum"]
     train(plan, tmp_path, stop=2)
 
     def crash(*_):
         raise Stopped
 
-    monkeypatch.setattr(checkpoint.os, "replace", crash)
+    monkeypatch.setattr(files.os, "replace", crash)
     assert train(plan, tmp_path)[0] is None
     monkeypatch.undo()
-    assert train(plan, tmp_path)[0]["resumed_epochs"] == 2
+    sees(f"resumed epochs {train(plan, tmp_path)[0]['resumed_epochs']}")
 
 
-def test_a_checkpoint_of_another_plan_is_refused(tmp_path):
+@pytest.mark.fault(
+    "sharing",
+    "a run finds the checkpoints of another plan",
+    sees="epoch-0002.json is a checkpoint of something else (learning_rate differs)",
+)
+def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
     train(PLANS["momentum"], tmp_path, stop=2)
-    with pytest.raises(PlanError, match=r"epoch-0002.json.*learning_rate.*another folder"):
+    with sees.raised(PlanError):
         train(PLANS["momentum"].replace(learning_rate=0.2), tmp_path)
 
 
-def test_a_killed_command_goes_on_where_it_was(tmp_path):
+@pytest.mark.fault(
+    "runs",
+    "a run with `--checkpoints` is killed, and the same command given again",
+    sees="resumed epochs",
+    lost="the epoch in work",
+)
+def test_a_killed_command_goes_on_where_it_was(tmp_path, sees):
     words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=1200"]
     command = [sys.executable, "-m", "mxopt.cli", "run", *words, "--checkpoints", "--record"]
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
     def start(record):
         return subprocess.Popen([*command, str(record)], env={**os.environ, **paths},
-                                stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+                                stdout=subprocess.PIPE, text=True,
+                                start_new_session=True)  # fmt: skip
 
     whole, record = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     assert start(whole).wait() == 0
@@ -131,7 +162,9 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path):
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     done = json.loads(max(folder.glob("epoch-*.json")).read_text())["progress"]["epoch"]
-    assert start(record).wait() == 0
+    again = start(record)
+    sees(again.communicate()[0])
+    assert again.returncode == 0
     expected, resumed = read_run(whole), read_run(record)
     assert resumed.only("resumed")["epoch"] == done
     assert [e["losses"] for e in resumed.all("steps")] == [
@@ -139,6 +172,80 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path):
     ]
     assert resumed.figures["test_loss"] == expected.figures["test_loss"]
     assert record.with_suffix(".killed-1").exists()
+
+
+PHASES = {
+    "it reads data": "data",
+    "it sets up": "setup",
+    "it trains": "steps",
+    "it has validated": "epoch",
+    "it writes weights": (mx.nd, "save"),
+    "it writes the rest": (mx.nd, "load"),
+    "it writes the manifest": (os, "replace"),
+    "it deletes the oldest checkpoint": (Path, "unlink"),
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.fault(
+    "runs",
+    "a run is killed while it reads data, sets up, trains, validates, or at "
+    "any step of writing a checkpoint",
+    lost="the epoch in work",
+    sees="the process ended without writing its result",
+)
+def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(tmp_path, phase, sees):
+    plan, folder, record = PLANS["momentum"], tmp_path / "kept", tmp_path / "run.jsonl"
+
+    def at(place):
+        late = (folder / "epoch-0002.json").exists()
+        if place == PHASES[phase] and (late or place in ("data", "setup")):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def killed():
+        if isinstance(PHASES[phase], tuple):
+            owner, name = PHASES[phase]
+            original = getattr(owner, name)
+            setattr(owner, name, lambda *a, **k: at((owner, name)) or original(*a, **k))
+        with RecordWriter(record) as writer:
+            writer.begin("toy", plan.as_dict(), {})
+
+            def write(event, **fields):
+                writer.write(event, **fields)
+                at(event)
+
+            fit(toy.toy(network=with_dropout), plan, write, checkpoints=folder)
+
+    process = multiprocessing.get_context("fork").Process(target=killed)
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    sees(read_run(record).reason)
+    whole, losses = train(plan)
+    figures, rest = train(plan, folder)
+    done = figures.get("resumed_epochs", 0)
+    assert done >= (0 if phase in ("it reads data", "it sets up") else 2)
+    assert rest == losses[6 * done :]
+    assert figures["test_loss"] == whole["test_loss"]
+
+
+@pytest.mark.fault(
+    "disk",
+    "the disk is full when a checkpoint is written",
+    sees="cannot write ...epoch-0003 (MXNet could not write all of it); free some space",
+    lost="the epoch of that checkpoint",
+)
+@pytest.mark.parametrize("short", [1, 700])
+def test_a_full_disk_leaves_the_checkpoints_before(tmp_path, little_disk, short, sees):
+    plan = PLANS["momentum"]
+    _, losses = train(plan)
+    train(plan, tmp_path, stop=2)
+    room = (tmp_path / "epoch-0002.states").stat().st_size - short
+    with little_disk(room), sees.raised(RecordError):
+        train(plan, tmp_path)
+    figures, rest = train(plan, tmp_path)
+    assert figures["resumed_epochs"] == 2
+    assert rest == losses[2 * 6 :]
 
 
 def test_times_of_a_resumed_run_are_no_evidence():

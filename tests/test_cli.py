@@ -1,5 +1,6 @@
 import pytest
 
+from mxopt import doctor
 from mxopt.cli import main
 from mxopt.records import read_run
 
@@ -43,10 +44,28 @@ def test_an_unwritable_record_is_refused(tmp_path, capsys):
     assert "choose a results folder" in capsys.readouterr().err
 
 
-def test_a_run_that_diverges_ends_with_status_1(tmp_path, capsys):
+@pytest.mark.fault(
+    "runs",
+    "a loss becomes infinite",
+    sees="the run ended as diverged: diverged at step 1",
+    lost="nothing before that step",
+)
+def test_a_run_that_diverges_ends_with_status_1(tmp_path, capsys, sees):
     words = ["run", "toy:toy", "--option", "poison=0", "--record", str(tmp_path / "run.jsonl")]
     assert main(words) == 1
-    assert "ended as diverged: diverged at step 1" in capsys.readouterr().err
+    sees(capsys.readouterr().err)
+
+
+@pytest.mark.fault("runs", "Ctrl-C", sees="mxopt: stopped", lost="the run in work")
+def test_an_interrupt_is_one_line_and_status_130(monkeypatch, capsys, sees):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "run", interrupted)
+    assert main(["doctor"]) == 130
+    said = capsys.readouterr().err
+    assert len(said.splitlines()) == 1
+    sees(said)
 
 
 def test_a_command_is_needed(capsys):

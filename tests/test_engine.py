@@ -29,9 +29,14 @@ def test_mxnet_starts_the_engine_of_the_plan(name):
     assert f"MXNet start using engine: {name}\n" in child.stderr
 
 
-def test_a_process_under_another_engine_is_refused(monkeypatch):
+@pytest.mark.fault(
+    "machine",
+    "a process runs another engine than its plan's",
+    sees="MXNET_ENGINE_TYPE=ThreadedEnginePerDevice",
+)
+def test_a_process_under_another_engine_is_refused(monkeypatch, sees):
     monkeypatch.setenv("MXNET_ENGINE_TYPE", "NaiveEngine")
-    with pytest.raises(DeviceError, match="MXNET_ENGINE_TYPE=ThreadedEnginePerDevice"):
+    with sees.raised(DeviceError):
         engine.check(Plan())
     engine.check(Plan(engine="NaiveEngine"))
 

@@ -47,9 +47,14 @@ def test_results_are_never_mixed(tmp_path):
         open_lab("8_1", tier="smoke", folder=tmp_path)
 
 
-def test_an_unwritable_folder_is_refused(tmp_path):
+@pytest.mark.fault(
+    "disk",
+    "a notebook's results folder cannot be made",
+    sees="cannot make the results folder",
+)
+def test_an_unwritable_folder_is_refused(tmp_path, sees):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match=r"cannot make the results folder .*file"):
+    with sees.raised(RecordError):
         open_lab("8_1", tier="smoke", folder=tmp_path / "file")
 
 
@@ -59,14 +64,24 @@ def test_an_unknown_tier_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_that_are_not_to_be_had_leave_the_small_network(tmp_path, monkeypatch, capsys):
+@pytest.mark.fault(
+    "network",
+    "pre-trained weights are not to be had",
+    sees="instead: the smoke tier's small network, from scratch",
+    lost="the pre-trained network",
+)
+def test_weights_that_are_not_to_be_had_leave_the_small_network(
+    tmp_path, monkeypatch, capsys, sees
+):
     monkeypatch.setattr(
         lab.datasets, "reachable", lambda name: (name == "penn-fudan", "no network")
     )
     monkeypatch.setenv("MXOPT_OFFLINE", "1")
     opened = open_lab("8_2", tier="cpu", folder=tmp_path)
     assert opened.settings == SETTINGS["8_2"]["smoke"]
-    assert "deeplab-mobilenetv2 is not to be had. no network" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "deeplab-mobilenetv2 is not to be had. no network" in said
+    sees(said)
 
 
 def test_what_a_tier_reads_is_fetched_before_anything_is_measured(monkeypatch):

@@ -1,8 +1,10 @@
 import json
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
+from faults import within
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from mxopt.errors import RecordError
 from mxopt.measure import interleave, ladder, process, ratio, read_experiment, run
 from mxopt.measure.statistics import PAIRS_FOR_BOOTSTRAP
 from mxopt.plan import Plan
+from mxopt.records import RecordWriter, being_written, read_run
 
 
 def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
@@ -26,7 +29,6 @@ def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
     [
         ({"fail": "refuse"}, "refused", "not on this device"),
         ({"fail": "it broke"}, "failed", "RuntimeError: it broke"),
-        ({"kill": True}, "killed", "without writing its result"),
         ({"colour": "red"}, "failed", "unexpected keyword argument 'colour'"),
     ],
 )
@@ -37,23 +39,75 @@ def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
     assert not done.ok
 
 
+@pytest.mark.fault(
+    "runs",
+    "the process of a measured run is killed",
+    lost="that run",
+    sees="killed: the process ended without writing its result (SIGKILL)",
+)
+def test_a_run_that_is_killed_says_by_what(tmp_path, sees):
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl", {"kill": True})
+    sees(f"{done.status}: {done.reason}")
+
+
+@pytest.mark.fault(
+    "runs",
+    "a notebook's kernel, or `mxopt`, is killed while a run is at work",
+    sees="the process ended without writing its result",
+    lost="that run, which ends as well",
+)
+def test_a_run_ends_with_the_process_that_asked_for_it(tmp_path, sees):
+    record = tmp_path / "a.jsonl"
+    asking = multiprocessing.get_context("fork").Process(
+        target=run, args=("toy:sleepy", Plan(), record, {"sleep": 600})
+    )
+    asking.start()
+    within(30, lambda: record.exists() and "environment" in record.read_text())
+    asking.kill()
+    assert within(10, lambda: not being_written(record))
+    sees(read_run(record).reason)
+
+
+@pytest.mark.fault(
+    "disk",
+    "the disk is full during a measured run",
+    lost="that run",
+    sees="killed: ...cannot write ...a.jsonl (File too large); free some space",
+)
+def test_a_run_on_a_full_disk_says_so(tmp_path, little_disk, sees):
+    with little_disk(2000):
+        done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")
+    sees(f"{done.status}: {done.reason}")
+
+
 def test_the_process_imports_what_this_one_can(tmp_path, monkeypatch):
     (tmp_path / "of_mine.py").write_text("def work(plan, write):\n    return {'seconds': 1.0}\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert run("of_mine:work", Plan(), tmp_path / "a.jsonl").ok
 
 
-def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "runs",
+    "the process of a run does not start",
+    sees="failed: no message",
+    lost="that run",
+)
+def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch, sees):
     monkeypatch.setattr(process.sys, "executable", "/bin/false")
     done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")
-    assert done.status == "failed"
+    sees(f"{done.status}: {done.reason}")
 
 
-def test_what_this_machine_lacks_is_refused_without_a_process(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "machine",
+    "a plan asks for Intel OpenMP, which is not installed",
+    sees="pip install intel-openmp",
+)
+def test_what_this_machine_lacks_is_refused_without_a_process(tmp_path, monkeypatch, sees):
     monkeypatch.setattr(process.sys, "prefix", str(tmp_path))
     done = run("toy:sleepy", Plan(openmp="intel"), tmp_path / "r.jsonl")
     assert done.status == "refused"
-    assert "pip install intel-openmp" in done.reason
+    sees(done.reason)
 
 
 def test_a_diverged_run_keeps_its_record(tmp_path):
@@ -97,9 +151,15 @@ def test_an_experiment_is_never_overwritten(tmp_path):
         interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
 
 
-def test_a_damaged_experiment_is_named(tmp_path):
+@pytest.mark.fault(
+    "files",
+    "an experiment's description is damaged",
+    sees="does not hold a readable experiment",
+    lost="its title and arms; the records are there",
+)
+def test_a_damaged_experiment_is_named(tmp_path, sees):
     (tmp_path / "experiment.json").write_text(json.dumps({"arms": 1}))
-    with pytest.raises(RecordError, match="readable experiment"):
+    with sees.raised(RecordError):
         read_experiment(tmp_path)
 
 
@@ -167,7 +227,13 @@ def test_a_ladder_adds_one_lever_to_those_before_it():
     assert [options[name]["size"] for name in arms] == [64, 64, 32, 16]
 
 
-def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path):
+@pytest.mark.fault(
+    "runs",
+    "a measurement is killed between or within its runs, and resumed",
+    sees="one-02.killed-1",
+    lost="the run in work",
+)
+def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, sees):
     arms = {"one": Plan(), "two": Plan(batch_size=8)}
     how = {"repeats": 2, "folder": tmp_path, "seeds": True}
     first = interleave("demo", "toy:sleepy", arms, **how)
@@ -180,15 +246,35 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path):
     assert all(run.ok for runs in again.runs.values() for run in runs)
     for run_again in (again.runs["one"][0], again.runs["two"][0]):
         assert run_again.started == started[run_again.path.name]
-    assert (tmp_path / "demo" / "one-02.killed-1").exists()
+    sees(" ".join(path.name for path in (tmp_path / "demo").iterdir()))
     assert read_experiment(tmp_path / "demo").resumed == 2
     third = interleave("demo", "toy:sleepy", arms, resume=True, **how)
     assert third.resumed == 4
 
 
-def test_a_folder_of_another_measurement_is_not_resumed(tmp_path):
+@pytest.mark.fault(
+    "sharing",
+    "a measurement is resumed in the folder of another",
+    sees="one-01.jsonl is a run of something else",
+)
+def test_a_folder_of_another_measurement_is_not_resumed(tmp_path, sees):
     how = {"repeats": 1, "folder": tmp_path, "resume": True}
     interleave("demo", "toy:sleepy", {"one": Plan()}, **how)
     for arms, options in (({"one": Plan(batch_size=8)}, {}), ({"one": Plan()}, {"value": 2.0})):
-        with pytest.raises(RecordError, match=r"one-01.jsonl is a run of something else"):
+        with sees.raised(RecordError):
             interleave("demo", "toy:sleepy", arms, options=options, **how)
+
+
+@pytest.mark.fault(
+    "sharing",
+    "a measurement is resumed while another process is still at it",
+    sees="one-01.jsonl is being written by another process; wait for it",
+)
+def test_a_run_at_work_is_not_taken_for_one_that_was_killed(tmp_path, sees):
+    with RecordWriter(tmp_path / "demo" / "one-01.jsonl") as at_work:
+        at_work.begin("toy:sleepy", Plan().as_dict(), {})
+        with sees.raised(RecordError):
+            interleave(
+                "demo", "toy:sleepy", {"one": Plan()}, repeats=1, folder=tmp_path, resume=True
+            )
+        assert at_work.path.exists()

@@ -25,6 +25,7 @@ def test_diff_names_every_factor_that_differs():
         ("learning_rate=nan", "at least 0"),
         ("devices=gpu", "gpu:0-3"),
         ("devices=cpu:3-1", "cpu:3-1"),
+        ("devices=cpu:0-9999999999", "cpu:0-9999999999"),
         ("prefetch=2", "set workers"),
         ("warmup_epochs=1", "fewer than epochs"),
         ("batch_size", "name=value"),

@@ -98,6 +98,20 @@ def test_a_folder_without_records_is_refused(tmp_path):
         results.page(tmp_path)
 
 
+@pytest.mark.fault(
+    "files",
+    "the description of a results folder is damaged",
+    sees="reproduce.json cannot be read ... delete it, the records have all that was measured",
+    lost="when it was started, and on which tier",
+)
+def test_a_damaged_description_is_named(tmp_path, sees):
+    results.describe(tmp_path, tier="smoke")
+    path = tmp_path / results.DESCRIPTION
+    path.write_text(path.read_text()[:-4])
+    with sees.raised(RecordError):
+        results.describe(tmp_path, resumed="today")
+
+
 README = Path(__file__).parent.parent / "README.md"
 RECORDS = README.parent / "docs" / "results"
 

@@ -50,20 +50,33 @@ def test_notebooks_are_run_and_their_results_kept(tmp_path, capsys, monkeypatch)
     assert "one: done in" in said
 
 
-def test_a_failing_cell_is_named_and_the_notebook_kept(tmp_path):
+@pytest.mark.fault(
+    "runs",
+    "a notebook's cell fails",
+    sees="bad.ipynb stopped: ZeroDivisionError",
+    lost="nothing; the notebook is kept as far as it came",
+)
+def test_a_failing_cell_is_named_and_the_notebook_kept(tmp_path, sees):
     (tmp_path / "out").mkdir()
     notebook(tmp_path / "bad.ipynb", "print('before')", "1 / 0")
-    with pytest.raises(NotebookError, match=r"bad.ipynb stopped: ZeroDivisionError"):
+    with sees.raised(NotebookError):
         reproduce.execute(tmp_path / "bad.ipynb", tmp_path / "out")
     kept = nbformat.read(tmp_path / "out" / "bad.ipynb", 4)
     assert kept.cells[1].outputs[0].text == "before\n"
 
 
-def test_a_kernel_that_dies_is_said(tmp_path):
+@pytest.mark.fault(
+    "runs",
+    "a notebook's kernel dies",
+    sees="dead.ipynb stopped: DeadKernelError",
+    lost="nothing; the notebook is kept as far as it came",
+)
+def test_a_kernel_that_dies_is_said(tmp_path, sees):
     notebook(tmp_path / "dead.ipynb", "import os; os._exit(1)")
     (tmp_path / "out").mkdir()
-    with pytest.raises(NotebookError, match=r"dead.ipynb stopped: DeadKernelError"):
+    with sees.raised(NotebookError):
         reproduce.execute(tmp_path / "dead.ipynb", tmp_path / "out")
+    assert (tmp_path / "out" / "dead.ipynb").exists()
 
 
 def test_no_notebooks_is_said_before_anything_is_written(tmp_path):
@@ -72,9 +85,14 @@ def test_no_notebooks_is_said_before_anything_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_results_is_refused(tmp_path):
+@pytest.mark.fault(
+    "sharing",
+    "`make reproduce` is given a folder that holds results",
+    sees="holds results already; choose another folder, or resume it",
+)
+def test_a_folder_with_results_is_refused(tmp_path, sees):
     notebook(tmp_path / "one.ipynb", "1")
-    with pytest.raises(RecordError, match="holds results already"):
+    with sees.raised(RecordError):
         reproduce.reproduce("smoke", tmp_path, tmp_path)
 
 
@@ -124,7 +142,12 @@ def test_importing_mxopt_loads_no_mxnet():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_interrupted_notebook_is_resumed_and_measures_nothing_twice(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "runs",
+    "`make reproduce` is interrupted, and resumed",
+    sees="Resumed: 4 runs are from before an interruption.",
+)
+def test_an_interrupted_notebook_is_resumed_and_measures_nothing_twice(tmp_path, monkeypatch, sees):
     for name in ("MXOPT_TIER", "MXOPT_RESULTS", "MXOPT_RESUME"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "cache"))
@@ -140,7 +163,7 @@ def test_an_interrupted_notebook_is_resumed_and_measures_nothing_twice(tmp_path,
     home = reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in", resume=True)
     assert [record.stat().st_mtime_ns for record in records] == before
     page = (home / "RESULTS.md").read_text()
-    assert "Resumed: 4 runs are from before an interruption." in page
+    sees(page)
     assert "**started**" in page
     assert "**resumed**" in page
     assert (home / "report.html").exists()

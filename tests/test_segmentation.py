@@ -178,3 +178,21 @@ def test_a_recipe_that_cannot_be_is_refused(options, says):
 def test_a_recipe_that_is_not_there_is_refused(name, says):
     with pytest.raises(PlanError, match=says):
         recipes.load(name)
+
+
+@pytest.mark.fault(
+    "network",
+    "the weights that GluonCV fetches are not to be had",
+    sees="the weights of deeplab_resnet101_coco, which GluonCV fetches, are not to be had (no "
+    "route to host). Connect to the network",
+)
+def test_weights_of_gluoncv_that_are_not_to_be_had_are_said(monkeypatch, sees):
+    from gluoncv import model_zoo
+
+    def get_model(*_, **__):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(model_zoo, "get_model", get_model)
+    recipe = segmentation(network="deeplab_resnet101")
+    with sees.raised(DataError):
+        recipe.network([mx.cpu()])

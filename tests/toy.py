@@ -48,15 +48,17 @@ def toy(train: int = 22, poison: int | None = None, **replaced) -> Recipe:
     return Recipe("toy", **{**parts, **replaced})
 
 
-def sleepy(plan, write, fail="", kill=False, value=1.0):
+def sleepy(plan, write, fail="", kill=False, value=1.0, sleep=0.0):
     """A workload that does as it is told."""
     import os
     import signal
+    import time
 
     from mxopt.errors import DeviceError
 
     if kill:
         os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(sleep)
     if fail == "refuse":
         raise DeviceError("not on this device")
     if fail:

@@ -60,14 +60,24 @@ def test_a_cuda_build_is_known_by_its_metadata(tmp_path, monkeypatch):
     assert cuda.cuda_build() == "mxnet-cu112"
 
 
-def test_two_builds_over_each_other_are_refused(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "machine",
+    "two builds of MXNet are installed over each other",
+    sees="pip uninstall --yes mxnet mxnet-cu112",
+)
+def test_two_builds_over_each_other_are_refused(tmp_path, monkeypatch, sees):
     fake_install(tmp_path, "mxnet", "mxnet_cu112")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(CompatError, match="pip uninstall --yes mxnet mxnet-cu112"):
+    with sees.raised(CompatError):
         compat.require_mxnet()
 
 
-def test_missing_libraries_are_named_with_their_remedy(tmp_path, monkeypatch):
+@pytest.mark.fault(
+    "machine",
+    "the CUDA build of MXNet finds no CUDA libraries, or no driver",
+    sees="pip install nvidia-...install NVIDIA's driver",
+)
+def test_missing_libraries_are_named_with_their_remedy(tmp_path, monkeypatch, sees):
     fake_install(tmp_path, "mxnet_cu112")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(cuda, "_in_wheels", lambda soname: None)
@@ -76,7 +86,7 @@ def test_missing_libraries_are_named_with_their_remedy(tmp_path, monkeypatch):
         cuda.load_cuda_libraries()
     for requirement in cuda.WHEELS.values():
         assert f"pip install {requirement}" in str(refusal.value)
-    assert "install NVIDIA's driver" in str(refusal.value)
+    sees(str(refusal.value))
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to compile a library")

@@ -26,11 +26,16 @@ def test_what_is_written_is_read(folder):
     assert [person.number for person in annotation.pedestrians] == [1, 2]
 
 
-def test_a_cut_off_annotation_is_named(folder):
+@pytest.mark.fault(
+    "files",
+    "an annotation is cut off",
+    sees="Made.txt announces 2 objects and describes 1: the file is cut off",
+)
+def test_a_cut_off_annotation_is_named(folder, sees):
     path = folder / "Annotation" / "Made.txt"
     whole = path.read_text()
     path.write_text(whole[: whole.index("# Details for pedestrian 2")])
-    with pytest.raises(DataError, match=r"Made\.txt announces 2 objects and describes 1"):
+    with sees.raised(DataError):
         read_annotation(path)
     path.write_text("hello\n")
     with pytest.raises(DataError, match=r"Made\.txt is not a PASCAL 1\.00 annotation"):

@@ -54,25 +54,32 @@ def test_empty_lines_do_not_shift_what_follows(tmp_path):
     assert data.note.startswith("3 pairs of ")
 
 
-def test_files_of_different_length_are_refused_with_both_counts(tmp_path):
+@pytest.mark.fault(
+    "files",
+    "one of two parallel texts is cut off",
+    sees="a has 3 lines and ... b has 2: line by line they must say the same",
+)
+def test_files_of_different_length_are_refused_with_both_counts(tmp_path, sees):
     write(tmp_path, a="one\ntwo\nthree\n", b="eins\nzwei\n")
-    with pytest.raises(DataError, match=r"a has 3 lines and .*b has 2: line by line"):
+    with sees.raised(DataError):
         ParallelText(tmp_path / "a", tmp_path / "b")
 
 
-def test_text_that_is_not_utf8_is_named_by_file_and_line(tmp_path):
+@pytest.mark.fault("files", "a text is not UTF-8", sees="b is not UTF-8: line 2 has the byte 0xfc")
+def test_text_that_is_not_utf8_is_named_by_file_and_line(tmp_path, sees):
     write(tmp_path, a="one\ntwo\n", b="eins\nfünf\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"b is not UTF-8: line 2 has the byte 0xfc"):
+    with sees.raised(DataError):
         ParallelText(tmp_path / "a", tmp_path / "b")
 
 
-def test_missing_empty_and_damaged_files_are_named(tmp_path):
+@pytest.mark.fault("files", "a packed text is cut off", sees="packed is not a whole gzip file")
+def test_missing_empty_and_damaged_files_are_named(tmp_path, sees):
     write(tmp_path, a="one\n", empty="", packed=gzip.compress(b"eins\n" * 99)[:-9])
     with pytest.raises(DataError, match=r"missing cannot be read \(No such file"):
         ParallelText(tmp_path / "a", tmp_path / "missing")
     with pytest.raises(DataError, match="empty is empty: it must have one sentence"):
         ParallelText(tmp_path / "a", tmp_path / "empty")
-    with pytest.raises(DataError, match="packed is not a whole gzip file"):
+    with sees.raised(DataError):
         ParallelText(tmp_path / "a", tmp_path / "packed")
 
 

@@ -60,10 +60,15 @@ def test_the_note_says_why_the_earlier_places_were_passed_over(own, register):
     assert f"{NOBODY}/one does not answer" in note
 
 
-def test_an_incomplete_folder_of_the_users_names_the_missing_files(own, register):
+@pytest.mark.fault(
+    "files",
+    "a data folder of yours lacks a file",
+    sees="1 file missing of 2 (one); complete the folder or take it away",
+)
+def test_an_incomplete_folder_of_the_users_names_the_missing_files(own, register, sees):
     register(source(NOBODY))
     fill(own / "numbers", ["two"])
-    with pytest.raises(DataError, match=r"1 file missing of 2 \(one\)"):
+    with sees.raised(DataError):
         locate("numbers")
     able, why = reachable("numbers")
     assert not able
@@ -76,13 +81,14 @@ def test_many_missing_files_are_counted_and_the_first_named(own):
         locate("penn-fudan")
 
 
-def test_an_incomplete_cache_is_fetched_again(server, clean, register):
+@pytest.mark.fault("files", "the cache lacks a file", sees="lacks 1 of its files")
+def test_an_incomplete_cache_is_fetched_again(server, clean, register, sees):
     register(source(server.url))
     server.files.update({"/one": b"one", "/two": b"two"})
     fill(clean / "numbers", ["two"])
     location = locate("numbers")
     assert location.origin == "upstream"
-    assert "lacks 1 of its files" in location.note
+    sees(location.note)
     assert (clean / "numbers" / "one").read_text() == "one"
 
 
@@ -177,12 +183,28 @@ def test_without_a_checkout_the_stand_in_is_drawn_into_the_cache(clean, monkeypa
     assert len(list((location.path / "PNGImages").glob("*.png"))) == 48
 
 
-def test_a_cache_that_cannot_be_written_to_is_named(clean, monkeypatch, tmp_path):
+@pytest.mark.fault(
+    "disk",
+    "the cache cannot be written to",
+    sees="set MXOPT_CACHE to a folder that can be written to",
+)
+def test_a_cache_that_cannot_be_written_to_is_named(clean, monkeypatch, tmp_path, sees):
     monkeypatch.setattr(sources, "CHECKOUT_DATA", tmp_path / "no-checkout")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="set MXOPT_CACHE to a folder that can be written to"):
+    with sees.raised(DataError):
         locate("penn-fudan", allow_download=False)
+
+
+@pytest.mark.fault(
+    "disk", "the disk is full during a download", sees="Numbers was not found: ...File too large"
+)
+def test_a_full_disk_during_a_download_leaves_nothing(server, clean, register, little_disk, sees):
+    register(source(server.url, names=("one",), stand_in=None))
+    server.files["/one"] = b"one" * 10_000
+    with little_disk(5000), sees.raised(DataError):
+        locate("numbers")
+    assert list(clean.iterdir()) == []
 
 
 @needs_real

@@ -81,11 +81,14 @@ def test_other_lines_or_sizes_have_files_of_their_own(tmp_path):
     assert len(paths) == 3
 
 
-def test_a_damaged_vocabulary_is_learned_anew(tmp_path):
+@pytest.mark.fault("files", "a kept vocabulary is damaged", sees="nothing")
+def test_a_damaged_vocabulary_is_learned_anew(tmp_path, sees):
     first = train_subwords(LINES, 300, tmp_path)
     whole = first.path.read_bytes()
     first.path.write_bytes(whole[:-100])
-    assert train_subwords(LINES, 300, tmp_path).path.read_bytes() == whole
+    again = train_subwords(LINES, 300, tmp_path)
+    assert again.path.read_bytes() == whole
+    sees(again.note or "nothing")
     first.path.with_suffix(".sha256").write_text("")
     assert train_subwords(LINES, 300, tmp_path).path.read_bytes() == whole
 
@@ -113,7 +116,12 @@ def test_no_text_at_all_is_refused():
         train_subwords(["", "  "], 100)
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+@pytest.mark.fault(
+    "disk",
+    "the folder for a vocabulary cannot be written to",
+    sees="name a folder that can be written to",
+)
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path, sees):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot be written to .*file.*: name a folder"):
+    with sees.raised(DataError):
         train_subwords(["abc abd"], 60, tmp_path / "file")
