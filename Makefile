@@ -16,7 +16,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint data clean setup colab
+.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -39,6 +39,10 @@ fetch: setup  ## find the data sets and weights, downloading what is missing
 lint: setup  ## check style
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
+audit:  ## look every pinned package up in the vulnerability database (needs a network)
+	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip --quiet install pip-audit
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
+
 data: setup  ## draw the stand-in data set anew
 	$(BIN)/python -m mxopt.datasets.streets data/streets
 
@@ -46,7 +50,7 @@ test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
 
 clean:  ## remove the environments and caches, keep the results
-	rm -rf $(VENV) $(NUMPY2) .venv-cu112 .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(NUMPY2) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 setup: $(VENV)/.ready
 
