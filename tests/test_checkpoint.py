@@ -106,6 +106,13 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, end, d
     assert rest == losses[2 * 6 :]
 
 
+def test_a_manifest_that_says_other_numbers_is_a_damaged_one(tmp_path):
+    train(PLANS["momentum"], tmp_path, stop=2)
+    path = tmp_path / "epoch-0002.json"
+    path.write_text(path.read_text().replace('"epoch": 2', '"epoch": 3'))
+    assert train(PLANS["momentum"], tmp_path)[0]["resumed_epochs"] == 1
+
+
 @pytest.mark.fault(
     "runs",
     "the process dies before a checkpoint is whole",

@@ -26,7 +26,7 @@ from mxopt.plan import Plan
 from mxopt.records import RecordWriter, read_run
 
 few = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -102,7 +102,7 @@ def test_a_worker_that_finds_shared_memory_full_says_so(sees):
     sees="a worker process has not delivered for 0.5 s, at sample 7: it hangs",
 )
 def test_a_worker_that_hangs_is_noticed_in_the_stated_time(sees):
-    watched = Workers(Sick(lambda: time.sleep(600)), 2, timeout=0.5)
+    watched = Workers(Sick(lambda: time.sleep(30)), 2, timeout=0.5)
     with sees.raised(DataError):
         loaded(watched)
     assert not any(process.is_alive() for process in watched._processes)
@@ -131,7 +131,7 @@ def test_nothing_of_the_workers_outlives_the_process(end, sees):
 
     def train():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        watched = Workers(Sick(lambda: time.sleep(600)), 2)
+        watched = Workers(Sick(lambda: time.sleep(30)), 2)
         passing = watched.load(BATCHES, 2)
         next(passing)
         theirs.send([process.pid for process in watched._processes])
@@ -144,8 +144,8 @@ def test_nothing_of_the_workers_outlives_the_process(end, sees):
     process.start()
     assert ours.poll(30)
     pids = ours.recv()
-    assert len(alive(pids)) == 2
     if end.startswith("SIG"):
+        assert len(alive(pids)) == 2
         os.kill(process.pid, getattr(signal, end))
     process.join(10)
     assert process.exitcode is not None

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mxopt import engine
-from mxopt.errors import DeviceError
+from mxopt.errors import DeviceError, RecordError
 from mxopt.plan import Plan
 from mxopt.records import RecordWriter, Run, read_run
 
@@ -33,7 +33,7 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
         The run, whatever became of it: look at ``run.status``.
 
     Raises:
-        RecordError: the record exists, or cannot be written.
+        RecordError: the record exists, or cannot be written, not even its first line.
     """
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
     RecordWriter(record).close()
@@ -53,7 +53,10 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
     if not Path(record).exists():
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
         return _without_a_child(record, job, "failed", last)
-    done = read_run(record)
+    try:
+        done = read_run(record)
+    except RecordError as error:
+        raise RecordError(f"{error} ({_ending(child)})") from None
     if done.status == "killed":
         done = dataclasses.replace(done, reason=f"{done.reason} ({_ending(child)})")
     return done

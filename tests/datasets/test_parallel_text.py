@@ -57,7 +57,7 @@ def test_empty_lines_do_not_shift_what_follows(tmp_path):
 @pytest.mark.fault(
     "files",
     "one of two parallel texts is cut off",
-    sees="a has 3 lines and ... b has 2: line by line they must say the same",
+    sees="a has 3 lines and ...b has 2: line by line they must say the same",
 )
 def test_files_of_different_length_are_refused_with_both_counts(tmp_path, sees):
     write(tmp_path, a="one\ntwo\nthree\n", b="eins\nzwei\n")
