@@ -51,8 +51,7 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
         capture_output=True,
     )
     if not Path(record).exists():
-        last = (child.stderr.strip().splitlines() or ["no message"])[-1]
-        return _without_a_child(record, job, "failed", last)
+        return _without_a_child(record, job, "failed", _last_words(child))
     try:
         done = read_run(record)
     except RecordError as error:
@@ -63,10 +62,15 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
 
 
 def _ending(child: subprocess.CompletedProcess) -> str:
-    """Say how a process ended that left no result: by a signal, or with its last line."""
-    if child.returncode < 0:
-        return signal.Signals(-child.returncode).name
-    return (child.stderr.strip().splitlines() or [f"status {child.returncode}"])[-1]
+    """Say how a process ended that left no result: by a signal, or with its last words."""
+    by_signal = child.returncode < 0
+    return signal.Signals(-child.returncode).name if by_signal else _last_words(child)
+
+
+def _last_words(child: subprocess.CompletedProcess) -> str:
+    """Return the last line of a process's errors; MXNet logs after it, each line with its time."""
+    lines = [line for line in child.stderr.splitlines() if line and not line.startswith("[")]
+    return lines[-1] if lines else "no message"
 
 
 def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
