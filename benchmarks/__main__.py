@@ -72,8 +72,9 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure matrix products: what either library can get out of the machine at most."""
+    arms = dict.fromkeys(("mxnet", "torch"), Plan(**THREADS))
     return measure.interleave(
-        name, ARMS + "multiply", dict.fromkeys(("mxnet", "torch"), Plan(**THREADS)), repeats=repeats,
+        name, ARMS + "multiply", arms, repeats=repeats,
         arm_options={"torch": {"peer": True}}, folder=folder, title="The ceiling: matrix products",
         figure="gflop_per_second", unit="GFLOP/s", better="higher",
     )  # fmt: skip

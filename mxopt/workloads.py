@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import statistics
+import tempfile
 from pathlib import Path
 
 from mxopt.engine import timed
@@ -66,7 +67,7 @@ def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
 
     def on_epoch(net):
         if len(epochs) == 1:
-            profiler.set_config(profile_imperative=True, aggregate_stats=True, filename=os.devnull)
+            profiler.set_config(profile_imperative=True, aggregate_stats=True, filename=unused)
             profiler.set_state("run")
             return
         profiler.set_state("stop")
@@ -75,7 +76,10 @@ def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
             operators[name] = operators.get(name, 0.0) + found["Total"] / 1000
 
     plan = plan.replace(hybridize="no", epochs=2, warmup_epochs=0)
-    training.fit(recipes.load(recipe, **options), plan, keep, on_epoch, evaluate=False)
+    # The profiler wants a file, which it deletes first, whatever it is.
+    with tempfile.TemporaryDirectory() as folder:
+        unused = os.path.join(folder, "profile.json")
+        training.fit(recipes.load(recipe, **options), plan, keep, on_epoch, evaluate=False)
     return {"seconds": epochs[-1], "operator_seconds": operators}
 
 

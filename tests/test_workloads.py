@@ -1,3 +1,5 @@
+import os
+
 import mxnet as mx
 import pytest
 import toy
@@ -78,3 +80,10 @@ def test_the_weights_of_one_seed_are_kept_beside_the_record(tmp_path, monkeypatc
         image, label = toy.flat_transform(image, label)
         metric.update([label], [net(image.expand_dims(0)).softmax()])
     assert metric.get()[1] == pytest.approx(figures["test_loss"], rel=1e-3)
+
+
+def test_profiling_leaves_the_null_device_alone():
+    before = os.stat(os.devnull)
+    workloads.profile(Plan(batch_size=4), ignore, recipe="toy:toy")
+    after = os.stat(os.devnull)
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
