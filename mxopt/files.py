@@ -18,6 +18,9 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
     path = Path(path)
     scratch = path.with_name(f".{path.name}-{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a device, such as /dev/stdout, stays one
+            return
         with scratch.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from mxopt.errors import RecordError
@@ -9,6 +11,18 @@ def test_a_text_is_replaced_and_nothing_else_stays(tmp_path):
         replace_text(tmp_path / "page.md", text)
         assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_a_device_is_written_to_and_not_replaced():
+    before = os.stat(os.devnull)
+    replace_text(os.devnull, "text")
+    after = os.stat(os.devnull)
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+
+
+def test_a_folder_is_not_a_file_to_write(tmp_path):
+    with pytest.raises(RecordError, match="cannot write"):
+        replace_text(tmp_path, "text")
 
 
 @pytest.mark.fault(
