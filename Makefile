@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 NUMPY2 ?= .venv-numpy2
+PEERS ?= .venv-peers
 BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
@@ -39,6 +40,9 @@ fetch: setup  ## find the data sets and weights, downloading what is missing
 lint: setup  ## check style
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
+bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch on the same work, and leave a page in results/
+	@$(BIN)/python -m benchmarks --folder results/benchmarks-$$(date +%s)
+
 audit:  ## look every pinned package up in the vulnerability database (needs a network)
 	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip --quiet install pip-audit
 	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
@@ -50,7 +54,7 @@ test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
 
 clean:  ## remove the environments and caches, keep the results
-	rm -rf $(VENV) $(NUMPY2) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(NUMPY2) $(PEERS) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 setup: $(VENV)/.ready
 
@@ -74,6 +78,12 @@ endef
 
 $(VENV)/.ready: requirements.txt $(EXTRA) pyproject.toml
 	$(call environment,requirements.txt $(EXTRA))
+
+$(PEERS)/.ready: benchmarks/requirements.txt
+	@echo "setting up $(@D) (PyTorch: some minutes the first time) ..."
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@touch $@
 
 $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
 	$(call environment,requirements.txt requirements-numpy2.txt)

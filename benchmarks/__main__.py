@@ -21,15 +21,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--repeats", type=int, default=6)
-    parser.add_argument("--records", type=Path, default=HERE / "records", metavar="FOLDER")
+    parser.add_argument("--folder", type=Path, default=HERE, help="gets records/ and README.md")
     given = parser.parse_args()
     for name in given.parts or parts:
         if name not in parts:
             parser.error(f"no part is called {name}; there are {', '.join(parts)}")
-        found = parts[name](name, given.repeats, given.records)
+        found = parts[name](name, given.repeats, given.folder / "records")
         for table in report.tables(found):
             print(table, end="\n\n", flush=True)
-    print(page.write(given.records))
+    print(page.write(given.folder))
 
 
 def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:

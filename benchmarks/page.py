@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.cases import GROWTH, STEPS
-from mxopt import plots, report, results
+from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio
 
-HERE, PLOT = Path(__file__).parent, "peers.png"
+PLOT = "peers.png"
 LOADER_TARGET = 1.5
 GIGA, MEBIBYTE = 1e9, 2**20
 ABOUT = """# Benchmarks
@@ -28,15 +28,14 @@ on this machine: work that a rewrite leaves out still counts, for both sides ali
 
 
 def write(folder: Path) -> Path:
-    """Write the page and its plot beside this module, and return the page's path."""
-    best = beside_peers(_known(folder))
+    """Write the page and its plot beside a folder's ``records``, and return the page's path."""
+    best = beside_peers(_known(folder / "records"))
     if best:
         plots.intervals(best, "mxopt's last arm beside the fastest PyTorch").savefig(
-            HERE / PLOT, dpi=130, bbox_inches="tight"
+            folder / PLOT, dpi=130, bbox_inches="tight"
         )
-    page = HERE / "README.md"
-    page.write_text(text(folder), encoding="utf-8")
-    return page
+    files.replace_text(folder / "README.md", text(folder / "records"))
+    return folder / "README.md"
 
 
 def text(folder: Path) -> str:
@@ -61,6 +60,9 @@ def text(folder: Path) -> str:
                 ratio = found.ratio(last_arm(found), peer)
                 parts.append(_verdict(ratio, peer, STEPS[name]["target"]))
             parts += ["What each lever is worth, added to those before it:", str(_levers(found))]
+    if launched := [name for name in STEPS if name in known and "launch" in STEPS[name]]:
+        parts += ["## A script unchanged, in `mxopt launch`'s environment",
+                  str(_launched({name: known[name] for name in launched}))]  # fmt: skip
     if "loader" in known:
         parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
     if grown := [known[name] for name in GROWTH if name in known]:
@@ -131,6 +133,17 @@ def _levers(found: Experiment) -> report.Table:
              str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
             for before, after in zip(own, own[1:])]  # fmt: skip
     return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
+
+
+def _launched(known: dict[str, Experiment]) -> report.Table:
+    rows = []
+    for name, found in known.items():
+        arm = STEPS[name]["launch"]
+        speeds = (report.number(found.median(each)) for each in (found.baseline, arm))
+        rows.append([found.title, report.factors(found.factors(arm)), *speeds,
+                     str(found.ratio(arm) or "not measured"), found.verdict(arm)])  # fmt: skip
+    about = "The imperative training loop, as a script would have it; medians a second."
+    return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 
 
 def _verdict(ratio: Ratio, peer: str, target: float) -> str:

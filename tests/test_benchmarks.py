@@ -11,11 +11,11 @@ from mxopt import measure
 from mxopt.errors import DeviceError
 from mxopt.plan import Plan
 
-RECORDS = page.HERE / "records"
+RECORDS = arms.HERE / "records"
 
 
 def test_the_page_says_what_its_records_say():
-    assert (page.HERE / "README.md").read_text(encoding="utf-8") == page.text(RECORDS)
+    assert (arms.HERE / "README.md").read_text(encoding="utf-8") == page.text(RECORDS)
 
 
 def test_every_figure_shown_has_its_runs():
