@@ -60,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--checkpoints", action="store_true",
                      help="keep one an epoch; the same command goes on after a crash")  # fmt: skip
 
+    again = command("again", _again, "run what a record holds once more, beside what it holds")
+    again.add_argument(
+        "old", type=Path, metavar="RECORD", help="such as 8_2/levers/static-01.jsonl"
+    )
+    again.add_argument("--record", type=Path, help="where the new record goes")
+
     compare = command("compare", _compare, "measure two plans in turns, and say what differs")
     ablate = command("ablate", _ablate, "say how much of a speed-up is each switch's")
     for sub in (compare, ablate):
@@ -136,6 +142,25 @@ def _run(chosen) -> int:
     print(f"data: {run.only('data').get('kind', 'none')}")
     for name, value in run.figures.items():
         print(f"{report.figure_name(name):24s} {report.number(value)}")
+    return 0
+
+
+def _again(chosen) -> int:
+    from mxopt import lab, measure, records, report
+
+    old = records.read_run(chosen.old)
+    record = chosen.record or lab.new_results_folder() / chosen.old.name
+    print(f"record: {record}")
+    run = measure.run(old.workload, old.plan, record, old.options)
+    if not run.ok:
+        print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
+        return 2 if run.status == "refused" else 1
+    print(f"{'':28s} {'then':>12s} {'now':>12s}")
+    for name, value in run.figures.items():
+        then = old.figures.get(name, "")
+        if isinstance(value, float) and isinstance(then, float):
+            then, value = report.number(then), report.number(value)
+            print(f"{report.figure_name(name):28s} {then:>12s} {value:>12s}")
     return 0
 
 

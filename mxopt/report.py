@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 
 from mxopt import book
-from mxopt.measure import Ablation, Experiment, Ratio, TimeToTarget, time_to_target
+from mxopt.measure import Ablation, Experiment, TimeToTarget, time_to_target
 
 TIMES = " \N{MULTIPLICATION SIGN} "
 # What every table of pairs shows.
@@ -149,46 +149,6 @@ def beside_book(experiment: Experiment) -> Table:
     columns = ["arm", "the book's figure", "ours", "how the book took it"]
     source = f"book: {book.SOURCE}, on its author's GPU machine"
     return Table(columns, rows, _caption(experiment, source))
-
-
-def book_verdicts(experiments: list[Experiment]) -> Table:
-    """Return every comparison of the book with ours: both ratios, and whether ours agrees.
-
-    *Reproduced*: the book's ratio lies in our interval. *Same direction*: both win, or both lose,
-    by another factor. *Not reproduced*: they do not. Machine, data and networks are others.
-    """
-    known = {experiment.name: experiment for experiment in experiments}
-    rows = []
-    for name, before, after in book.COMPARISONS:
-        printed = book.beside(name)
-        theirs = printed[before].value / printed[after].value
-        experiment = known.get(name)
-        ours, verdict = None, "not measured (not among these results)"
-        if experiment:
-            here = before in experiment.arms and after in experiment.arms
-            ours = experiment.ratio(after, before) if here else None
-            missing = next((arm for arm in (before, after) if experiment.why_not(arm)), None)
-            why = experiment.why_not(missing) if here and missing else "not part of this tier"
-            verdict = _agrees(theirs, ours) if ours else f"not measured ({why})"
-        rows.append([f"{name}: {before} → {after}", f"{theirs:.2f}", str(ours or ""), verdict])
-    for name, metric, *theirs in book.QUALITIES:
-        arms = ("before", "after") if name in known else ()
-        ours = [value for arm in arms if math.isfinite(value := known[name].median(arm, metric))]
-        verdict = "not measured (not among these results)"
-        if len(ours) == 2:
-            same = (theirs[1] > theirs[0]) == (ours[1] > ours[0])
-            verdict = "same direction" if same else "not reproduced"
-        shown = (" → ".join(map(number, pair)) for pair in (theirs, ours))
-        rows.append([f"{name}: {figure_name(metric)}, before → after", *shown, verdict])
-    columns = ["what the chapter compares", "the book", "ours [95 %]", "verdict"]
-    return Table(columns, rows, f"Times faster, then quality. Book: {book.SOURCE}.")
-
-
-def _agrees(theirs: float, ours: Ratio) -> str:
-    if ours.low <= theirs <= ours.high:
-        return "reproduced"
-    same = (theirs > 1 and ours.low > 1) or (theirs < 1 and ours.high < 1)
-    return "same direction" if same else "not reproduced"
 
 
 def target(found: TimeToTarget, name: str) -> Table:

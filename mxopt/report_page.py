@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jinja2
 
-from mxopt import files, plots, report, results
+from mxopt import book_tables, files, plots, report, results
 from mxopt.measure import Experiment
 
 NAME = "report.html"
@@ -24,11 +24,13 @@ TITLES = {"8_1": "The tour", "8_2": "Image segmentation", "8_3": "Translation"}
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment on the page: tables as HTML, plots as addresses that hold the picture."""
+    """An experiment on the page: tables as HTML, plots as addresses that hold the picture, and for
+    each arm the first of its records, from which it can be run again."""
 
     title: str
     tables: list[str]
     pictures: list[tuple[str, str]] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
 
 
 def write(folder: str | Path) -> Path:
@@ -52,7 +54,8 @@ def page(folder: str | Path) -> str:
                                "What came out best of every experiment")  # fmt: skip
     chapters: dict[str, list[Section]] = {}
     for path, experiment in found:
-        chapters.setdefault(_chapter(path, folder), []).append(_section(path, experiment))
+        section = _section(path, folder, experiment)
+        chapters.setdefault(_chapter(path, folder), []).append(section)
     for name in chapters:
         chapters[name] += _pictures(folder / name)
     facts = results.description(folder)
@@ -63,17 +66,22 @@ def page(folder: str | Path) -> str:
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     return template.render(
         facts=facts, kinds=kinds, chapters=chapters, titles=TITLES, overview=_address(overview),
-        verdicts=report.book_verdicts(experiments)._repr_html_(),
+        verdicts=book_tables.comparisons(experiments)._repr_html_(),
+        printed=book_tables.figures(experiments)._repr_html_(),
         runs=sum(len(runs) for e in experiments for runs in e.runs.values()),
         tier=str(facts.get("tier", "cpu")).split()[0],
     )  # fmt: skip
 
 
-def _section(path: Path, experiment: Experiment) -> Section:
+def _section(path: Path, folder: Path, experiment: Experiment) -> Section:
+    first = [
+        runs[0].path.relative_to(folder).as_posix() for runs in experiment.runs.values() if runs
+    ]
     return Section(
         experiment.title or experiment.name,
         [table._repr_html_() for table in report.tables(experiment)],
         [(plot.stem.replace("-", " "), _address(plot)) for plot in sorted(path.glob("*.png"))],
+        first,
     )
 
 

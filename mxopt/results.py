@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mxopt import book, files, report
+from mxopt import book, book_tables, files, report
 from mxopt.errors import RecordError
 from mxopt.measure import Experiment, Ratio, read_experiment, time_to_target
 from mxopt.records import Run
@@ -65,8 +65,9 @@ def page(folder: str | Path) -> str:
         if book.beside(experiment.name):
             parts += ["The book's figures, another machine's, beside ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
-    verdicts = report.book_verdicts([experiment for _, experiment in experiments])
-    parts += ["## The book, beside ours", str(verdicts)]
+    measured = [experiment for _, experiment in experiments]
+    parts += ["## The book, beside ours", str(book_tables.comparisons(measured))]
+    parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,7 +1,8 @@
 import pytest
 
-from mxopt import doctor
+from mxopt import doctor, measure
 from mxopt.cli import main
+from mxopt.plan import Plan
 from mxopt.records import read_run
 
 
@@ -114,3 +115,15 @@ def test_switches_are_ablated(tmp_path, capsys):
         "after-01.jsonl", "before-01.jsonl", "experiment.json", "hybridize-01.jsonl",
         "train-01.jsonl", "waterfall.png",
     }  # fmt: skip
+
+
+def test_a_record_can_be_run_again_beside_what_it_held(tmp_path, capsys):
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    measure.run("mxopt.workloads:chains", Plan(), old, {"size": 20, "count": 2, "length": 2})
+    assert main(["again", str(old), "--record", str(new)]) == 0
+    shown = capsys.readouterr().out
+    assert "gflop per second" in shown
+    first, second = read_run(old), read_run(new)
+    assert (first.plan, first.options, first.workload) == (
+        second.plan, second.options, second.workload,
+    )  # fmt: skip

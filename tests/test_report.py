@@ -149,31 +149,6 @@ def test_operators_are_listed_by_the_time_they_take_in_all_arms():
     ]
 
 
-def test_the_books_comparisons_have_a_verdict_each():
-    def measured(name, arms):
-        runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": s * jitter})
-                      for jitter in (1, 1.01, 0.99)] for arm, s in arms.items()}  # fmt: skip
-        return Experiment(name, "w", dict.fromkeys(arms, Plan()), runs=runs)
-
-    refused = measured("parallel", {"one": 4.0, "many-scaled": 1.0})
-    refused.runs["many-scaled"] = [Run(Path("x"), Plan(), "w", status="refused", reason="no GPU")]
-    table = report.book_verdicts([
-        measured("segmentation", {"before": 639.0, "after": 59.9}),
-        measured("translation", {"before": 2.0, "after": 1.0}),
-        measured("engine", {"naive": 1.0, "threaded": 2.0}),
-        refused,
-    ])  # fmt: skip
-    verdicts = {row[0]: row[-1] for row in table.rows}
-    assert verdicts["segmentation: before → after"] == "reproduced"
-    assert verdicts["translation: before → after"] == "same direction"
-    assert verdicts["engine: naive → threaded"] == "not reproduced"
-    assert verdicts["engine: naive-waiting → threaded-waiting"].startswith("not measured (not part")
-    assert verdicts["parallel: one → many-scaled"] == "not measured (no GPU)"
-    assert verdicts["placement: lazy → device"] == "not measured (not among these results)"
-    assert {row[0]: row[1] for row in table.rows}["translation: before → after"] == "5.86"
-    assert verdicts["segmentation: test mIoU, before → after"].startswith("not measured")
-
-
 def test_a_speed_up_that_only_a_clock_without_waiting_sees_is_a_phantom():
     def arm(enqueued, seconds):
         return [
