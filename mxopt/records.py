@@ -15,6 +15,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -102,7 +103,8 @@ class Run:
         status: ``ok``, ``diverged``, ``failed`` (with ``reason``) or ``killed`` (no end was
             written).
         figures: the measured figures of the ``end`` event, such as ``seconds``.
-        events: every event between start and end, in order.
+        events: every event between start and end but ``steps``, in order; of those there may be
+            too many to hold (:meth:`steps`).
     """
 
     path: Path
@@ -128,6 +130,10 @@ class Run:
         """Return all events of that name, in order."""
         return [entry for entry in self.events if entry["event"] == event]
 
+    def steps(self) -> Iterator[dict]:
+        """Yield the ``steps`` events in order, read from the file again, one held at a time."""
+        return (entry for entry in read_events(self.path) if entry["event"] == "steps")
+
 
 def being_written(path: str | os.PathLike) -> bool:
     """Whether a process that is alive has a record open for writing."""
@@ -141,7 +147,7 @@ def being_written(path: str | os.PathLike) -> bool:
     return False
 
 
-def read_events(path: str | os.PathLike):
+def read_events(path: str | os.PathLike) -> Iterator[dict]:
     """Yield the events of a record one by one, without holding the file in memory.
 
     A last line cut short by a crash is left out; a damaged line anywhere else is an error.
@@ -168,12 +174,12 @@ def read_events(path: str | os.PathLike):
 
 
 def read_run(path: str | os.PathLike) -> Run:
-    """Read a whole record.
+    """Read a record, all but its steps, however many there are.
 
     Raises:
         RecordError: as for :func:`read_events`, or the file is empty.
     """
-    events = list(read_events(path))
+    events = [event for event in read_events(path) if event["event"] != "steps"]
     if not events:
         raise RecordError(f"{path} is empty: the run ended before it began")
     start, end = events[0], events[-1] if events[-1]["event"] == "end" else {}

@@ -28,6 +28,8 @@ from mxopt.updates import learning_rate, make_trainer
 SPLITS = ("train", "validation", "test")
 # Seeds of a run's later epochs, far enough from the seeds of other runs.
 EPOCH_SEEDS = 1_000_003
+# In one line of a record, so that a reader never has to hold a long epoch.
+STEPS_A_LINE = 10_000
 
 
 def fit(
@@ -131,7 +133,9 @@ def fit(
                 part = next(parts)
             seconds += clock.seconds
             found = part.losses.asnumpy().tolist()
-            write("steps", epoch=epoch, losses=found, sizes=part.sizes)
+            for start in range(0, len(found), STEPS_A_LINE):
+                line = slice(start, start + STEPS_A_LINE)
+                write("steps", epoch=epoch, losses=found[line], sizes=part.sizes[line])
             _check_losses(found, steps)
             first = first or (part.first_seconds, part.sizes[0])
             steps += len(found)

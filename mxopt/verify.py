@@ -2,8 +2,9 @@
 
 A page of results is only worth as much as the records behind it. ``mxopt verify`` reads those and
 looks for what would make a published number untrue: a page that says something else than its
-records, a figure that is NaN in a run that counts as a success, an arm with a run too few, a run
-under another plan than the experiment says, and work that is not what the plan asks for.
+records, a figure or a loss that is not finite in a run that counts as a success, an arm with a run
+too few, a run under another plan than the experiment says, and work that is not what the plan asks
+for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from mxopt import results
+from mxopt import report, results
 from mxopt.measure import Experiment
 from mxopt.records import Run
 
@@ -61,8 +62,8 @@ def _run(run: Run, plan, options) -> list[str]:
     if not run.ok:
         return problems if run.reason else [*problems, f"ended as {run.status} and says not why"]
     for name, value in run.figures.items():
-        if isinstance(value, float) and math.isnan(value):
-            problems.append(f"counts as a success, and its {name} is NaN")
+        if isinstance(value, float) and not math.isfinite(value):
+            problems.append(f"counts as a success, and its {name} is {report.number(value)}")
     return problems + work(run)
 
 
@@ -70,15 +71,21 @@ def work(run: Run) -> list[str]:
     """Return what differs between the training that a run records and what its plan asks for.
 
     Epochs, and the samples or tokens of all steps together, against the epochs of the plan and the
-    size of the training set.
+    size of the training set; and losses that are not finite.
     """
     epochs, problems = run.all("epoch"), []
-    if not run.all("steps") or not {"samples", "tokens"} & run.figures.keys():
+    lines = seen = bad = 0
+    for steps in run.steps():
+        lines += 1
+        seen += sum(steps["sizes"])
+        bad += sum(not math.isfinite(loss) for loss in steps["losses"])
+    if not lines or not {"samples", "tokens"} & run.figures.keys():
         return []  # it trained nothing, or not what its plan asks for, as a profile does
+    if bad:
+        problems.append(f"counts as a success, and {bad} of its steps' losses are not finite")
     if len(epochs) != run.plan.epochs:
         problems.append(f"trained {len(epochs)} epochs, its plan asks for {run.plan.epochs}")
     unit = "tokens" if "tokens" in run.figures else "samples"
-    seen = sum(sum(steps["sizes"]) for steps in run.all("steps"))
     if seen != run.figures.get(unit):
         problems.append(f"its steps hold {seen} {unit}, its end says {run.figures.get(unit)}")
     wanted = run.plan.epochs * run.only("data").get("train", 0)

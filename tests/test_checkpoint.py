@@ -174,8 +174,8 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path, sees):
     assert again.returncode == 0
     expected, resumed = read_run(whole), read_run(record)
     assert resumed.only("resumed")["epoch"] == done
-    assert [e["losses"] for e in resumed.all("steps")] == [
-        e["losses"] for e in expected.all("steps")[done:]
+    assert [e["losses"] for e in resumed.steps()] == [
+        e["losses"] for e in list(expected.steps())[done:]
     ]
     assert resumed.figures["test_loss"] == expected.figures["test_loss"]
     assert record.with_suffix(".killed-1").exists()

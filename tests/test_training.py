@@ -105,6 +105,15 @@ def test_a_divergence_later_on_is_named_by_its_step():
         training._check_losses(losses, steps_before=10)
 
 
+def test_a_long_epoch_is_recorded_in_lines_that_are_not(monkeypatch):
+    whole = of(fitted(Plan(batch_size=2))[1], "steps")
+    monkeypatch.setattr(training, "STEPS_A_LINE", 4)
+    lines = of(fitted(Plan(batch_size=2))[1], "steps")
+    assert [len(line["losses"]) for line in lines] == [4, 4, 3]
+    for name in ("losses", "sizes"):
+        assert [value for line in lines for value in line[name]] == whole[0][name]
+
+
 def test_the_same_seed_gives_the_same_run():
     one, two, other = (fitted(Plan(seed=seed))[0]["test_loss"] for seed in (1, 1, 2))
     assert one == two != other

@@ -39,6 +39,16 @@ def test_what_the_repository_shows_holds(capsys):
 SPOILED = {
     "another figure": ("end", lambda e: e["figures"].update(seconds=1.0), "RESULTS.md: line"),
     "NaN": ("end", lambda e: e["figures"].update(test_mIoU="nan"), "success, and its test_mIoU"),
+    "an infinite figure": (
+        "end",
+        lambda e: e["figures"].update(test_loss="inf"),
+        "its test_loss is infinite",
+    ),
+    "a loss that is no number": (
+        "steps",
+        lambda e: e["losses"].append("nan"),
+        r"\d of its steps' losses are not finite",
+    ),
     "a killed run": ("end", lambda e: e.update(event="gone"), "RESULTS.md: line"),
     "no reason": ("end", lambda e: e.update(status="failed"), "ended as failed and says not why"),
     "another plan": ("start", lambda e: e["plan"].update(batch_size=8), "plan.*batch_size"),

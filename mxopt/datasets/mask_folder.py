@@ -9,6 +9,7 @@ size for each, one 8-bit channel whose values are class numbers.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import mxnet as mx
@@ -50,8 +51,8 @@ def split_names(names: list[str], split: str) -> list[str]:
 
 def pair_files(
     root: Path, images: str, masks: str, mask_suffix: str = ""
-) -> dict[str, tuple[Path, Path]]:
-    """Return the image and the mask of every name, sorted by name.
+) -> dict[str, tuple[str, str]]:
+    """Return the file names of the image and the mask of every name, sorted by name.
 
     Compares the listings of the two sub-folders only, opening nothing. Raises ``DataError`` naming
     the images without a mask or the masks without an image, or a folder that is not there.
@@ -59,13 +60,15 @@ def pair_files(
     for folder in (images, masks):
         if not (root / folder).is_dir():
             raise DataError(f"The data folder {root} has no sub-folder {folder}.")
+    # Names and not paths: of tens of thousands of files those take seconds and tens of megabytes.
     found_images = {
-        path.stem: path
-        for path in (root / images).iterdir()
-        if path.suffix.lower() in IMAGE_ENDINGS
+        stem: stem + ending
+        for stem, ending in map(os.path.splitext, os.listdir(root / images))
+        if ending.lower() in IMAGE_ENDINGS
     }
     ending = f"{mask_suffix}.png"
-    found_masks = {path.name[: -len(ending)]: path for path in (root / masks).glob(f"*{ending}")}
+    listed = (name for name in os.listdir(root / masks) if name.endswith(ending))
+    found_masks = {name[: -len(ending)]: name for name in listed}
     for lonely, have, lack in (
         (sorted(found_images.keys() - found_masks), "image", "mask"),
         (sorted(found_masks.keys() - found_images), "mask", "image"),
@@ -103,6 +106,7 @@ class MaskFolder(mx.gluon.data.Dataset):
         mask_suffix: str = "",
     ):
         self.classes = classes
+        self._folders = Path(root) / images, Path(root) / masks
         pairs = pair_files(Path(root), images, masks, mask_suffix)
         self.names = split_names(list(pairs), split)
         self._pairs = [pairs[name] for name in self.names]
@@ -113,7 +117,7 @@ class MaskFolder(mx.gluon.data.Dataset):
 
     def __getitem__(self, index):
         """Return sample ``index`` as (image, mask), decoded anew at every call."""
-        image_path, mask_path = self._pairs[index]
+        image_path, mask_path = map(Path.joinpath, self._folders, self._pairs[index])
         image, stored = read_colour(image_path), read_grey(mask_path)
         if image.shape[:2] != stored.shape:
             raise DataError(

@@ -206,8 +206,7 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
         experiment = Experiment(**description, arms=arms)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None
-    for arm in arms:
-        records = sorted(folder.glob(f"{arm}-[0-9][0-9].jsonl"))
+    for arm, records in _records(folder, arms).items():
         experiment.runs[arm] = [read_run(path) for path in records]
     return experiment
 
@@ -221,6 +220,16 @@ def check_names(arms: Iterable[str]) -> None:
     for arm in arms:
         if not re.fullmatch(r"[\w.+-]+", arm):
             raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
+
+
+def _records(folder: Path, arms) -> dict[str, list[Path]]:
+    """Return each arm's records in the order they ran: arm-01.jsonl, ..., arm-100.jsonl, ..."""
+    numbered: dict = {arm: {} for arm in arms}
+    for path in folder.glob("*.jsonl"):
+        arm, _, number = path.stem.rpartition("-")
+        if arm in numbered and number.isdecimal():
+            numbered[arm][int(number)] = path
+    return {arm: [paths[number] for number in sorted(paths)] for arm, paths in numbered.items()}
 
 
 def interleave(

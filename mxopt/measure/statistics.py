@@ -10,6 +10,8 @@ CONFIDENCE = 0.95
 # Below six pairs even the extremes of a bootstrap hold less than 95 %: 1 - 2 ** (1 - n).
 PAIRS_FOR_BOOTSTRAP = 6
 RESAMPLES = 9999
+# Drawn at a time, so that a thousand pairs need no more memory than a hundred.
+DRAWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,6 @@ def ratio(before, after, better: str = "lower") -> Ratio:
     else:
         low, high = stats.bootstrap(
             (logs,), np.mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES,
-            method="percentile", random_state=0,
+            method="percentile", random_state=0, batch=min(RESAMPLES, DRAWS // pairs),
         ).confidence_interval  # fmt: skip
     return Ratio(*(float(np.exp(value)) for value in (mean, low, high)), pairs)
