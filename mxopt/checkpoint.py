@@ -128,6 +128,13 @@ def restore(folder: Path, training: Training) -> dict | None:
     return None
 
 
+def newest(folder: Path) -> Path | None:
+    """Return the file of the newest good checkpoint's weights, or None if there is none."""
+    manifests = sorted(folder.glob("epoch-*.json"), reverse=True)
+    good = (path.with_suffix(".params") for path in manifests if _good(path))
+    return next(good, None)
+
+
 _SCALER = ("_loss_scale", "_next_loss_scale", "_unskipped")
 
 

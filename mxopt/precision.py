@@ -33,6 +33,9 @@ from mxopt.plan import Plan
 
 # The float16 operators that MXNet 1.9.1 lacks on the CPU ("FP16 gemm on cpu not implemented").
 _NO_HALF_ON_CPU = "convolution, dense, dot and batch_dot"
+# Gradients that overflow without being scaled up are not the loss scale's to mend. MXNet's scaler
+# has no such floor: it halves for ever and skips every step.
+_SMALLEST_LOSS_SCALE = 1.0
 
 
 class Float32:
@@ -100,6 +103,10 @@ class Float32:
         self._unscale(trainer)
         clip_gradients(trainer, clip_norm * size)
         trainer.update(size)
+
+    def exhausted(self, trainer: gluon.Trainer) -> bool:
+        """Whether the last step overflowed and no smaller loss scale is left to try."""
+        return False
 
     def _unscale(self, trainer):
         """Undo whatever ``backward`` multiplied the gradients by."""
@@ -194,6 +201,10 @@ class Amp(Float32):
     def loss_scale(self, trainer) -> float:
         """Return the scale that the next losses are multiplied by."""
         return trainer._amp_loss_scaler._next_loss_scale
+
+    def exhausted(self, trainer):
+        """Whether the last step overflowed at a loss scale of 1: 17 overflows in a row at first."""
+        return self.loss_scale(trainer) < _SMALLEST_LOSS_SCALE
 
     def _unscale(self, trainer):
         amp.unscale(trainer)

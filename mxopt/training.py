@@ -17,10 +17,17 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt import checkpoint, freezing, parallel, pipeline, precision, sequences
+from mxopt import (
+    checkpoint,
+    divergence,
+    freezing,
+    parallel,
+    pipeline,
+    precision,
+    sequences,
+)
 from mxopt.averaging import Average
 from mxopt.engine import timed
-from mxopt.errors import Diverged
 from mxopt.plan import Plan
 from mxopt.task import Data, Recipe
 from mxopt.updates import learning_rate, make_trainer
@@ -69,10 +76,16 @@ def fit(
         (overflows under AMP).
 
     Raises:
-        Diverged: a loss became NaN or infinite; the message names the step. The epochs until
-            then are in the record.
+        Diverged: a loss became NaN or infinite, or weights did, or gradients overflow whatever
+            the loss scale; the message names the step, and the last good checkpoint if any are
+            kept. The steps until then are in the record.
         MxoptError: the plan cannot run here.
     """
+    with divergence.naming_checkpoint(checkpoints):
+        return _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints)
+
+
+def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
     begin = time.perf_counter()
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)
@@ -136,9 +149,10 @@ def fit(
             for start in range(0, len(found), STEPS_A_LINE):
                 line = slice(start, start + STEPS_A_LINE)
                 write("steps", epoch=epoch, losses=found[line], sizes=part.sizes[line])
-            _check_losses(found, steps)
+            divergence.check_losses(found, steps)
             first = first or (part.first_seconds, part.sizes[0])
             steps += len(found)
+            divergence.check_loss_scale(numbers, trainer, steps)
             losses += found
             sizes += part.sizes
             if part.progress == epoch + 1:
@@ -146,13 +160,16 @@ def fit(
             with average.in_place():
                 scores = task.validate(loaders["validation"])
             write("check", progress=part.progress, seconds=seconds, **scores)
+            divergence.check_scores(scores, steps)
         totals["seconds"] += seconds
         totals[units] += sum(sizes)
         train_loss = float(np.average(losses, weights=sizes))
+        divergence.check_weights(net, steps)
         with average.in_place():
             scores = task.validate(loaders["validation"]) if evaluate else {}
             write("epoch", epoch=epoch, seconds=seconds, **{units: sum(sizes)},
                   train_loss=train_loss, **scores)  # fmt: skip
+            divergence.check_scores(scores, steps)
             if on_epoch:
                 on_epoch(net)
         if checkpoints:
@@ -163,6 +180,7 @@ def fit(
     average.put()
     if evaluate:
         scores.update(task.evaluate(loaders["test"], "test"))
+        divergence.check_scores(scores, steps)
     steady = totals["seconds"] - first[0]
     return {
         **totals,
@@ -243,7 +261,7 @@ class _Task:
                 # Graph building and first touch are one-off costs: they get a line of their own.
                 nd.waitall()
                 first_seconds = time.perf_counter() - start
-            if number + 1 in ends:
+            if number + 1 in ends or self.numbers.exhausted(self.trainer):
                 means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
                 yield _Part(means, sizes, done, first_seconds)
                 sums, sizes = [], []
@@ -298,9 +316,3 @@ class _Task:
             f"{split}_{name}": value if isinstance(value, str) else float(value)
             for name, value in scores.items()
         }
-
-
-def _check_losses(losses: list[float], steps_before: int) -> None:
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if len(bad):
-        raise Diverged(f"diverged at step {steps_before + bad[0] + 1}: loss {losses[bad[0]]}")

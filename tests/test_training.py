@@ -99,12 +99,6 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():
         fitted(Plan(), toy.toy(poison=0))
 
 
-def test_a_divergence_later_on_is_named_by_its_step():
-    losses = np.array([0.5, np.inf, np.nan])
-    with pytest.raises(Diverged, match="step 12: loss inf"):
-        training._check_losses(losses, steps_before=10)
-
-
 def test_a_long_epoch_is_recorded_in_lines_that_are_not(monkeypatch):
     whole = of(fitted(Plan(batch_size=2))[1], "steps")
     monkeypatch.setattr(training, "STEPS_A_LINE", 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-from mxnet import gluon, nd
+from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 from mxopt.task import Data, Recipe
@@ -46,6 +46,21 @@ def toy(train: int = 22, poison: int | None = None, **replaced) -> Recipe:
 
     parts = {"data": data, "network": network, "loss": loss, "metric": mx.metric.Accuracy}
     return Recipe("toy", **{**parts, **replaced})
+
+
+def overflowing(after: int = 12) -> Recipe:
+    """Return the recipe with gradients that are no numbers after so many steps, unlike losses."""
+    entropy, steps = gluon.loss.SoftmaxCrossEntropyLoss(), []
+
+    def loss(output, label):
+        losses = entropy(output, label)
+        if not autograd.is_recording():
+            return losses
+        steps.append(1)
+        # The root of 0 has an infinite slope.
+        return losses if len(steps) <= after else losses + nd.sqrt(0 * losses)
+
+    return toy(loss=loss)
 
 
 def sleepy(plan, write, fail="", kill=False, value=1.0, sleep=0.0):
