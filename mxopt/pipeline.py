@@ -22,10 +22,9 @@ from typing import NamedTuple
 
 import mxnet as mx
 import numpy as np
-import psutil
 from mxnet import gluon, nd
 
-from mxopt import workers
+from mxopt import hardware, workers
 from mxopt.errors import CapacityError, DataError, PlanError
 from mxopt.parallel import split_and_load, split_sizes
 from mxopt.plan import Plan
@@ -267,7 +266,7 @@ def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
         needed = -(-needed // len(contexts))
         places = [(str(c), mx.context.gpu_memory_info(c.device_id)[0]) for c in contexts]
     else:
-        places = [("the host", psutil.virtual_memory().available)]
+        places = [("the host", hardware.memory_available())]
     for place, free in places:
         if needed > free:
             raise CapacityError(

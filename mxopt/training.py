@@ -7,6 +7,7 @@ read once, at its end. The clock waits at both edges of every epoch.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from mxopt import (
     checkpoint,
     divergence,
     freezing,
+    memory,
     parallel,
     pipeline,
     precision,
@@ -79,9 +81,11 @@ def fit(
         Diverged: a loss became NaN or infinite, or weights did, or gradients overflow whatever
             the loss scale; the message names the step, and the last good checkpoint if any are
             kept. The steps until then are in the record.
+        CapacityError: training would not fit into memory (:mod:`mxopt.memory`), or did not; the
+            message names a batch size that would.
         MxoptError: the plan cannot run here.
     """
-    with divergence.naming_checkpoint(checkpoints):
+    with memory.explained(plan), divergence.naming_checkpoint(checkpoints):
         return _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints)
 
 
@@ -97,8 +101,12 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
     net = learner = numbers.prepare(recipe.network(contexts))
     transforms = {split: data.transform for split in SPLITS[: None if evaluate else 1]}
     early_epochs, transforms["early"] = data.early or (0, data.transform)
+    front = None
     if plan.frozen:
         front, learner = freezing.split(net, plan.frozen)
+    needs = memory.estimate(recipe, data, learner, numbers, plan, contexts, front, evaluate)
+    write("memory", **dataclasses.asdict(needs))
+    memory.check(needs, plan)
     loaders, preparation = {}, dict.fromkeys(SPLITS, 0.0)
     for name, transform in transforms.items():
         split = "train" if name == "early" else name

@@ -95,8 +95,7 @@ def test_memory_needed_counts_inputs_and_labels():
 
 @pytest.mark.parametrize("preprocess", ["cached", "device", "roundtrip"])
 def test_what_does_not_fit_is_refused_before_it_is_made(monkeypatch, preprocess):
-    memory = type("Memory", (), {"available": 100})
-    monkeypatch.setattr(pipeline.psutil, "virtual_memory", memory)
+    monkeypatch.setattr(pipeline.hardware, "memory_available", lambda: 100)
     monkeypatch.setattr(pipeline, "preprocess", lambda *a: pytest.fail("it was made"))
     with pytest.raises(CapacityError, match=f"preprocess='{preprocess}' would keep .* MiB"):
         batches(Plan(preprocess=preprocess))
