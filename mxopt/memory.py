@@ -10,9 +10,9 @@ Counted, from the network's graph (:mod:`mxopt.tracing`) and the plan, are
   ready. With CPU contexts all of the above is on the host as well.
 
 Not counted are the gradients of activations, which live shortly, what a graph saves by sharing
-memory, and what oneDNN and cuDNN work in. On a CPU, the peak of a training step above what the
-process had before was, in estimates: DeepLabv3-MobileNetV2 0.9 to 1.5, the Transformer 0.8 to 1.2,
-the tiny network 1.5 to 1.9; least with ``hybridize="static"``, most with ``hybridize="no"``.
+memory, and what oneDNN and cuDNN work in. On a CPU, the measured peak above what the process had
+before was, in estimates of 100 MiB to 1.2 GiB: DeepLabv3-MobileNetV2 0.9 to 1.5, the Transformer
+0.8 to 1.2, the tiny network 1.5 to 1.9; least with ``hybridize="static"``, most with ``"no"``.
 """
 
 from __future__ import annotations
