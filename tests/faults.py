@@ -27,6 +27,7 @@ PAGE = TESTS.parent / "docs" / "reliability.md"
 INTRODUCTION = TESTS / "reliability.md"
 AREAS = {
     "runs": "Runs that end before their time",
+    "numbers": "Numbers and memory",
     "workers": "Worker processes",
     "disk": "Disks and folders",
     "files": "Damaged files",
