@@ -183,6 +183,22 @@ def test_cpu(sets, status):
     assert "4 cores, 8 threads" in check.found
 
 
+@pytest.mark.parametrize(
+    ("physical", "logical", "variables", "status", "found"),
+    [
+        (4, 8, {}, OK, "4 in an operator"),
+        (2, 2, {}, NOTE, "1 in an operator, for 2 cores"),
+        (2, 2, {"OMP_NUM_THREADS": "2"}, OK, "2 in an operator, by OMP_NUM_THREADS"),
+        (1, 1, {}, OK, "1 in an operator"),
+    ],
+)
+def test_threads(physical, logical, variables, status, found):
+    check = machine.check_threads(Cpu("Made-up 9000", physical, logical, ()), variables)
+    assert check.status == status
+    assert found in check.found
+    assert ("OMP_NUM_THREADS=2" in check.remedy) == (status == NOTE)
+
+
 @pytest.mark.parametrize(("gib", "status"), [(16, OK), (2, NOTE)])
 def test_memory(gib, status):
     assert machine.check_memory(gib << 30).status == status

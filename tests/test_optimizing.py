@@ -133,6 +133,12 @@ def test_samples_of_another_shape_go_through_the_original():
     np.testing.assert_allclose(fast(x).asnumpy(), net(x).asnumpy(), atol=1e-5)
 
 
+def test_symbols_go_through_the_original():
+    net = dilated(9)
+    fast = optimize(net, nd.ones((2, 3, 8, 8)))
+    assert fast(mx.sym.var("data")).list_arguments() == net(mx.sym.var("data")).list_arguments()
+
+
 def test_an_unknown_rewrite_is_refused_with_those_there_are():
     with pytest.raises(PlanError, match="'magic'; there are taps, bounds"):
         optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])

@@ -7,6 +7,7 @@ when one of them is missing or crashes.
 from __future__ import annotations
 
 import json as encoding
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -66,6 +67,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         software.check_openmp(build),
         *machine.check_gpus(survey, build),
         machine.check_cpu(hardware.cpu()),
+        machine.check_threads(hardware.cpu(), os.environ),
         machine.check_memory(hardware.memory_available()),
         machine.check_shared_memory(hardware.shared_memory()),
         *(machine.check_data(name, *found) for name, found in data.items()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mxopt.doctor.check import NOTE, OK, PROBLEM, Check
 from mxopt.hardware import Build, Cpu, Gpu, SharedMemory
 
@@ -46,6 +48,24 @@ def check_cpu(cpu: Cpu) -> Check:
     sets = ", ".join(cpu.instruction_sets) or "none of AVX2, AVX-512, AMX"
     found = f"{cpu.model}, {cpu.physical_cores} cores, {cpu.logical_cores} threads for us; {sets}"
     return Check("CPU", OK if "avx2" in cpu.instruction_sets else NOTE, found)
+
+
+def check_threads(cpu: Cpu, variables: Mapping[str, str]) -> Check:
+    """How many OpenMP threads MXNet would take; ``variables`` are those of the environment."""
+    for name in ("OMP_NUM_THREADS", "MXNET_OMP_MAX_THREADS"):
+        if name in variables:
+            return Check("Threads", OK, f"{variables[name]} in an operator, by {name}")
+    # It takes hardware threads for two to a core: src/engine/openmp.cc of MXNet 1.9.
+    taken = max(1, cpu.logical_cores // 2)
+    if taken == cpu.physical_cores:
+        return Check("Threads", OK, f"{taken} in an operator, MXNet's default here")
+    return Check(
+        "Threads",
+        NOTE,
+        f"MXNet's default here is {taken} in an operator, for {cpu.physical_cores} cores",
+        f"mxopt launch, cpu_threads={cpu.physical_cores} in a plan, or export "
+        f"OMP_NUM_THREADS={cpu.physical_cores}",
+    )
 
 
 def check_memory(available: int) -> Check:

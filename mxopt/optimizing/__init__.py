@@ -55,8 +55,9 @@ class Optimized(gluon.HybridBlock):
         return self.original._collect_params_with_prefix(prefix)
 
     def forward(self, *inputs):
-        """Compute with the new graph, or with the old one if the samples' shapes are others."""
-        same = [x.shape[1:] for x in inputs] == self._shapes
+        """Compute with the new graph, or with the old one if the samples' shapes are others, or
+        not known, as those of symbols are."""
+        same = [getattr(x, "shape", ())[1:] for x in inputs] == self._shapes
         return (self.rewritten if same else self.original)(*inputs)
 
 
