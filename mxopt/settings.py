@@ -1,5 +1,10 @@
 """What the notebooks measure on each tier: sizes, plans and levers, and nothing that computes."""
 
+from mxopt import hardware
+
+# MXNet's own default is half of the hardware threads, which may be fewer.
+CORES = hardware.cpu().physical_cores
+
 # What makes an epoch of translation shorter on a processor.
 TRANSLATION_LEVERS = {
     "length": {"bucketing": "length"},
@@ -88,7 +93,7 @@ SETTINGS = {
             "others": {
                 "openmp": "intel",
                 "affinity": "compact",
-                "cpu_threads": 1,
+                "cpu_threads": CORES,
                 "batch_size": 8,
                 "early_size": 320,
             },
