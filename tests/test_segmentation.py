@@ -196,3 +196,18 @@ def test_weights_of_gluoncv_that_are_not_to_be_had_are_said(monkeypatch, sees):
     recipe = segmentation(network="deeplab_resnet101")
     with sees.raised(DataError):
         recipe.network([mx.cpu()])
+
+
+def test_an_optimized_network_learns_the_same():
+    # ResNet-50 at 32 px: 4 x 4 places, of which dilated kernels see little.
+    losses = []
+    for optimized in (False, True):
+        recipe = segmentation("deeplab_resnet50", size=32, limit=2, optimized=optimized)
+        figures = fit(recipe, Plan(batch_size=2), lambda *_, **__: None, evaluate=False)
+        losses.append(figures["train_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_network_of_one_size_takes_no_early_size():
+    with pytest.raises(PlanError, match="deeplab_resnet50 takes one size only"):
+        segmentation("deeplab_resnet50", size=64, early_size=32)
