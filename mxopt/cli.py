@@ -59,6 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--record", type=Path, help="where the record goes")
     run.add_argument("--checkpoints", action="store_true",
                      help="keep one an epoch; the same command goes on after a crash")  # fmt: skip
+    where = run.add_mutually_exclusive_group()
+    where.add_argument("--hosts", type=Path, metavar="FILE",
+                       help="machines to start the plan's processes on by ssh")  # fmt: skip
+    where.add_argument("--under", choices=("slurm", "mpi"), default="",
+                       help="this is one task of many, started by these")  # fmt: skip
 
     again = command("again", _again, "run what a record holds once more, beside what it holds")
     again.add_argument(
@@ -124,21 +129,29 @@ def _fetch(chosen) -> int:
 
 
 def _run(chosen) -> int:
-    from mxopt import lab, measure, recipes, report
+    from mxopt import cluster, lab, measure, recipes, report
     from mxopt.plan import Plan
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
     options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    if chosen.under and not chosen.record:
+        raise MxoptError("--under needs --record: a name of its own for each task is none for all")
     record = chosen.record or lab.new_results_folder() / "run-01.jsonl"
-    print(f"record: {record}")
+    first = not chosen.under or cluster.task_number(chosen.under, os.environ) == 0
+    if first:
+        print(f"record: {record}")
     if chosen.checkpoints:
         options["checkpoints"] = True
-        measure.left_over(record, "mxopt.workloads:train", plan, options)
-    run = measure.run("mxopt.workloads:train", plan, record, options)
+        if first:
+            measure.left_over(record, "mxopt.workloads:train", plan, options)
+    hosts = cluster.read_hosts(chosen.hosts) if chosen.hosts else None
+    run = measure.run("mxopt.workloads:train", plan, record, options, hosts, chosen.under)
     if not run.ok:
         print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
         return 2 if run.status == "refused" else 1
+    if not first:
+        return 0
     print(f"data: {run.only('data').get('kind', 'none')}")
     for name, value in run.figures.items():
         print(f"{report.figure_name(name):24s} {report.number(value)}")

@@ -9,6 +9,7 @@ runs over several CPU contexts, and there it must give the numbers of a single o
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import mxnet as mx
 from mxnet import nd
@@ -45,6 +46,27 @@ def split_sizes(samples: int, parts: int) -> list[int]:
     """
     share, rest = divmod(samples, parts)
     return [share + (index < rest) for index in range(parts)]
+
+
+class Share(NamedTuple):
+    """Which rows of every batch are a worker's, where several processes train together.
+
+    >>> [Share(worker, 3).of([7, 5, 8, 6]) for worker in range(3)]
+    [[7, 5], [8], [6]]
+    """
+
+    worker: int = 0
+    workers: int = 1
+
+    def of(self, rows):
+        """Return the worker's part of a batch's rows, none if there are too few for all."""
+        sizes = split_sizes(len(rows), self.workers)
+        start = sum(sizes[: self.worker])
+        return rows[start : start + sizes[self.worker]]
+
+
+# All rows: there is one process.
+WHOLE = Share()
 
 
 def split_and_load(arrays, contexts: list[mx.Context]) -> list[tuple]:

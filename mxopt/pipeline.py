@@ -26,7 +26,7 @@ from mxnet import gluon, nd
 
 from mxopt import hardware, workers
 from mxopt.errors import CapacityError, DataError, PlanError
-from mxopt.parallel import split_and_load, split_sizes
+from mxopt.parallel import WHOLE, Share, split_and_load, split_sizes
 from mxopt.plan import Plan
 
 
@@ -35,11 +35,14 @@ class Batch(NamedTuple):
 
     Attributes:
         shards: for each context that has samples, a tuple of arrays (samples, ...) on it.
-        size: samples in all shards together.
+        size: samples of the step, those of other processes included.
+        idle: whether none of them is this process's. It then holds another one's, so that the
+            same graph can be run with a loss that counts nothing.
     """
 
     shards: list[tuple]
     size: int
+    idle: bool = False
 
 
 class EpochSampler(gluon.data.Sampler):
@@ -65,6 +68,20 @@ def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray
     return np.random.RandomState([seed, epoch]).permutation(length)
 
 
+class ShareSampler(gluon.data.Sampler):
+    """Draws a share of every batch; where that is nothing, the batch's first row."""
+
+    def __init__(self, batches: gluon.data.BatchSampler, share: Share):
+        self._batches, self._share = batches, share
+
+    def __iter__(self):
+        for rows in self._batches:
+            yield self._share.of(rows) or rows[:1]
+
+    def __len__(self):
+        return len(self._batches)
+
+
 class HostLoader:
     """Batches assembled on the host, then copied to the contexts.
 
@@ -74,15 +91,27 @@ class HostLoader:
     Args:
         dataset: what is indexed.
         batchify: makes a batch's arrays of a list of samples; Gluon's own if not given.
+        share: this process's part of every batch; all of it if not given.
 
     Raises:
         CapacityError: shared memory does not hold the batches that workers have under way.
     """
 
-    def __init__(self, dataset, plan: Plan, contexts: list, shuffle: bool, batchify=None):
-        self._contexts = contexts
+    def __init__(
+        self,
+        dataset,
+        plan: Plan,
+        contexts: list,
+        shuffle: bool,
+        batchify=None,
+        share: Share = WHOLE,
+    ):
+        self._contexts, self._share = contexts, share
         self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
-        self._batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
+        starts = range(0, len(dataset), plan.batch_size)
+        self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
+        batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
+        self._batches = ShareSampler(batches, share)
         self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
         if plan.workers:
             samples = min(plan.batch_size, len(dataset))
@@ -108,8 +137,10 @@ class HostLoader:
 
     def __iter__(self):
         working = self._workers
-        for arrays in working.load(self._batches, self._ahead) if working else self._loader:
-            yield Batch(split_and_load(arrays, self._contexts), len(arrays[0]))
+        loaded = working.load(self._batches, self._ahead) if working else self._loader
+        for arrays, size in zip(loaded, self._sizes):
+            idle = not self._share.of(range(size))
+            yield Batch(split_and_load(arrays, self._contexts), size, idle)
 
 
 class TakeRows:
@@ -136,13 +167,15 @@ class DeviceLoader:
 
     Args:
         resident: one tuple of arrays for each context.
+        share: this process's part of every batch; each process holds all samples.
 
     Raises:
         PlanError: there are more contexts than samples in a batch.
     """
 
-    def __init__(self, resident: list[tuple], plan: Plan, shuffle: bool):
+    def __init__(self, resident: list[tuple], plan: Plan, shuffle: bool, share: Share = WHOLE):
         self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
+        self._share = share
         self._shares = split_sizes(plan.batch_size, len(resident))
         self.epoch = 0
         if not self._shares[-1]:
@@ -163,16 +196,26 @@ class DeviceLoader:
         ]
         self.epoch += 1
         for step in range(len(self)):
-            shards = []
+            shards, size = [], 0
             for arrays, order, share in zip(self._resident, orders, self._shares):
                 rows = order[step * share : (step + 1) * share]
-                if len(rows):
-                    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
-                    shards.append(tuple(nd.take(array, index) for array in arrays))
-            yield Batch(shards, sum(len(shard[0]) for shard in shards))
+                size += len(rows)
+                own = self._share.of(rows)
+                if len(own):
+                    shards.append(_taken(arrays, own))
+            idle = not shards
+            yield Batch(shards or [_taken(self._resident[0], orders[0][:1])], size, idle)
 
 
-def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = True):
+def _taken(arrays: tuple, rows) -> tuple:
+    """Return the rows of arrays, on the context where they are."""
+    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
+    return tuple(nd.take(array, index) for array in arrays)
+
+
+def make_loader(
+    dataset, transform, plan: Plan, contexts: list, shuffle: bool = True, share: Share = WHOLE
+):
     """Return the loader that the plan's placement asks for.
 
     Args:
@@ -182,6 +225,7 @@ def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = 
             whichever context its arrays are on.
         contexts: where the batches are wanted.
         shuffle: whether each epoch has an order of its own.
+        share: this process's part of every batch.
 
     Returns:
         A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of :class:`Batch`, one pass
@@ -195,19 +239,19 @@ def make_loader(dataset, transform, plan: Plan, contexts: list, shuffle: bool = 
     if not len(dataset):
         raise DataError("the data set is empty: a loader needs at least one sample")
     if plan.preprocess == "lazy":
-        return HostLoader(dataset.transform(transform), plan, contexts, shuffle)
+        return HostLoader(dataset.transform(transform), plan, contexts, shuffle, share=share)
     check_memory(dataset, transform, plan, contexts)
     if plan.preprocess == "cached":
         [arrays] = preprocess(dataset, transform, [mx.cpu()])
     elif plan.preprocess == "roundtrip":
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
-        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle)
+        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share)
     if plan.workers:
         # Worker processes hand over what Gluon's own batchify puts into shared memory.
-        return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle)
+        return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle, share=share)
     rows = gluon.data.SimpleDataset(range(len(dataset)))
-    return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays))
+    return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays), share)
 
 
 def preprocess(dataset, transform, contexts: list) -> list[tuple]:

@@ -29,6 +29,7 @@ ALLOCATORS = ("default", "keep")
 SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
 OPTIMIZERS = ("sgd", "adam")
 BUCKETING = ("none", "length", "tokens")
+SYNC = ("none", "dist_sync", "horovod")
 
 _CHOICES = {
     "engine": ENGINES,
@@ -39,6 +40,7 @@ _CHOICES = {
     "openmp": OPENMP,
     "allocator": ALLOCATORS,
     "bucketing": BUCKETING,
+    "sync": SYNC,
     "optimizer": OPTIMIZERS,
     "schedule": SCHEDULES,
 }
@@ -48,6 +50,7 @@ _AT_LEAST = {
     "frozen": 0,
     "workers": 0,
     "prefetch": 0,
+    "processes": 1,
     "batch_size": 1,
     "accumulation": 1,
     "epochs": 1,
@@ -94,10 +97,13 @@ class Plan:
         precision: ``float32``, ``float16`` (all of the network), ``amp`` (automatic mixed
             precision, float16), ``bfloat16`` (automatic mixed precision, bfloat16).
     Devices:
-        devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``.
+        devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``; each process has them.
+        sync: how processes add up their gradients: ``none`` (there is one process), ``dist_sync``
+            (MXNet's parameter server), ``horovod`` (all-reduce, where Horovod is installed).
+        processes: how many train together, on one machine or on several.
     Optimisation:
         optimizer: ``sgd`` or ``adam``, with the decay rates of the Transformer (0.9, 0.98).
-        batch_size: samples a step, over all devices.
+        batch_size: samples a step, over all devices of all processes.
         learning_rate, momentum, weight_decay: of the optimizer; only SGD has the momentum.
         clip_norm: largest allowed L2 norm of all gradients together; ``None`` never clips.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
@@ -127,6 +133,8 @@ class Plan:
     prefetch: int | None = None
     precision: str = "float32"
     devices: str = "cpu:0"
+    sync: str = "none"
+    processes: int = 1
     batch_size: int = 4
     optimizer: str = "sgd"
     learning_rate: float = 0.1
@@ -168,6 +176,15 @@ class Plan:
         if self.hybridize == "fused" and (self.device_kind != "cpu" or not self.frozen):
             raise PlanError(
                 "hybridize='fused' is for frozen stages on a CPU; take 'static', or set frozen"
+            )
+        if self.processes > 1 and self.sync == "none":
+            raise PlanError(
+                f"processes={self.processes} need a way to add up their gradients; set "
+                "sync='dist_sync'"
+            )
+        if self.sync == "horovod" and len(self.device_indices) > 1:
+            raise PlanError(
+                f"sync='horovod' takes one device a process, not devices={self.devices!r}"
             )
         if self.optimizer == "adam" and self.momentum:
             raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")

@@ -22,7 +22,7 @@ from mxnet import nd
 
 from mxopt import bucketing
 from mxopt.errors import DataError, PlanError
-from mxopt.parallel import split_and_load
+from mxopt.parallel import WHOLE, Share, split_and_load
 from mxopt.pipeline import Batch, epoch_order
 from mxopt.plan import Plan
 
@@ -67,7 +67,8 @@ class PairBatch:
 class SentenceLoader:
     """One pass an epoch over pairs of sentences, every pair once, in padded batches.
 
-    A batch's ``size`` is its number of real target tokens: what losses are averaged over.
+    A batch's ``size`` is its number of real target tokens, in all processes: what losses
+    are averaged over.
 
     Args:
         dataset: raw pairs.
@@ -76,6 +77,7 @@ class SentenceLoader:
         plan: bucketing, placement, batch size, seed.
         contexts: where the batches are wanted.
         shuffle: whether each epoch has an order of its own.
+        share: this process's part of every batch; all of it if not given.
 
     Raises:
         DataError: the data set is empty.
@@ -83,8 +85,9 @@ class SentenceLoader:
     """
 
     def __init__(
-        self, dataset, transform: Callable, collate: PairBatch, plan: Plan, contexts, shuffle
-    ):
+        self, dataset, transform: Callable, collate: PairBatch, plan: Plan, contexts, shuffle,
+        share: Share = WHOLE,
+    ):  # fmt: skip
         if not len(dataset):
             raise DataError("the data set is empty: a loader needs at least one sentence")
         if plan.preprocess == "roundtrip" or plan.workers:
@@ -96,6 +99,7 @@ class SentenceLoader:
             raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
         self._dataset, self._transform, self._collate = dataset, transform, collate
         self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
+        self._share = share
         self.epoch = 0
         self._kept = self._resident = None
         pairs = [transform(*dataset[row]) for row in range(len(dataset))]
@@ -130,7 +134,9 @@ class SentenceLoader:
         self.epoch += 1
         for batch in batches:
             size = int(self._lengths[batch.rows, 1].sum())
-            yield Batch(split_and_load(self._arrays(batch), self._contexts), size)
+            own = self._share.of(batch.rows)
+            arrays = self._arrays(batch._replace(rows=own or batch.rows[:1]))
+            yield Batch(split_and_load(arrays, self._contexts), size, not own)
 
     def _arrays(self, batch):
         if self._resident:

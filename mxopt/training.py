@@ -27,6 +27,7 @@ from mxopt import (
     pipeline,
     precision,
     sequences,
+    sync,
 )
 from mxopt.averaging import Average
 from mxopt.engine import timed
@@ -35,8 +36,9 @@ from mxopt.task import Data, Recipe
 from mxopt.updates import learning_rate, make_trainer
 
 SPLITS = ("train", "validation", "test")
-# Seeds of a run's later epochs, far enough from the seeds of other runs.
+# Seeds of a run's later epochs and other workers, far enough from the seeds of other runs.
 EPOCH_SEEDS = 1_000_003
+WORKER_SEEDS = 15_485_863
 # In one line of a record, so that a reader never has to hold a long epoch.
 STEPS_A_LINE = 10_000
 
@@ -91,6 +93,8 @@ def fit(
 
 def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
     begin = time.perf_counter()
+    together = sync.for_plan(plan)
+    evaluate = evaluate and not together.worker
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)
     numbers = precision.for_plan(plan, contexts)
@@ -115,14 +119,14 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
         with timed() as clock:
             if plan.frozen:
                 transform = freezing.preprocessing(front, transform, plan)
-            loaders[name] = make_loader(data, split, transform, plan, contexts)
+            loaders[name] = make_loader(data, split, transform, plan, contexts, together.share)
         preparation[split] += clock.seconds
     if plan.hybridize != "no":
         static = plan.hybridize != "yes"
         learner.hybridize(static_alloc=static, static_shape=static)
-    trainer = numbers.attach(make_trainer(learner, plan, numbers))
+    trainer = numbers.attach(make_trainer(learner, plan, numbers, together))
     average = Average(learner.collect_params())
-    task = _Task(recipe, data, learner, numbers, trainer, plan, contexts, average)
+    task = _Task(recipe, data, learner, numbers, trainer, plan, contexts, average, together)
     setup = time.perf_counter() - begin
     weights = sorted({np.dtype(p.dtype).name for p in net.collect_params().values()})
     write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
@@ -142,9 +146,10 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
             write("resumed", epoch=done)
             if on_epoch:
                 on_epoch(net)
+        together.check_equal(done, checkpoints)
     for epoch in range(done, plan.epochs):
         if epoch:
-            seed_everything((plan.seed + EPOCH_SEEDS * epoch) % 2**31)
+            seed_everything(_epoch_seed(plan, epoch, together.worker))
         seconds, losses, sizes, scores = 0.0, [], [], {}
         loader = loaders["early" if epoch < early_epochs else "train"]
         loader.epoch = epoch
@@ -180,7 +185,7 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
             divergence.check_scores(scores, steps)
             if on_epoch:
                 on_epoch(net)
-        if checkpoints:
+        if checkpoints and not together.worker:
             progress = {"epoch": epoch + 1, "totals": totals, "first": first, "steps": steps,
                         "train_loss": train_loss, "scores": scores,
                         "skipped_steps": numbers.skipped_steps}  # fmt: skip
@@ -204,18 +209,35 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints) -> dict:
     }
 
 
-def make_loader(data: Data, split: str, transform: Callable, plan: Plan, contexts: list):
-    """Return a split's loader: of ``mxopt.pipeline``, or of ``mxopt.sequences`` for sentences."""
+def make_loader(
+    data: Data,
+    split: str,
+    transform: Callable,
+    plan: Plan,
+    contexts: list,
+    share: parallel.Share = parallel.WHOLE,
+):
+    """Return a split's loader: of ``mxopt.pipeline``, or of ``mxopt.sequences`` for sentences.
+
+    Training batches are shared among processes; the other splits belong to one of them.
+    """
     dataset, shuffle = getattr(data, split), split == "train"
+    share = share if shuffle else parallel.WHOLE
     if data.collate:
-        return sequences.SentenceLoader(dataset, transform, data.collate, plan, contexts, shuffle)
-    return pipeline.make_loader(dataset, transform, plan, contexts, shuffle)
+        return sequences.SentenceLoader(
+            dataset, transform, data.collate, plan, contexts, shuffle, share
+        )
+    return pipeline.make_loader(dataset, transform, plan, contexts, shuffle, share)
 
 
 def seed_everything(seed: int) -> None:
     """Seed MXNet's and NumPy's generators: weights, augmentation, dropout."""
     mx.random.seed(seed)
     np.random.seed(seed)
+
+
+def _epoch_seed(plan: Plan, epoch: int, worker: int) -> int:
+    return (plan.seed + EPOCH_SEEDS * epoch + WORKER_SEEDS * worker) % 2**31
 
 
 @dataclass(frozen=True)
@@ -241,6 +263,7 @@ class _Task:
     plan: Plan
     contexts: list
     average: Average
+    together: sync.Alone
 
     def train_epoch(self, loader, epoch: int, parts: int = 1):
         """Train an epoch in so many parts of about as many steps, and yield a :class:`_Part` after
@@ -252,7 +275,9 @@ class _Task:
         start = time.perf_counter()
         pending = 0
         for number, batch in enumerate(loader):
-            sums.append(self._backward(batch))
+            if not self.together.ready:
+                self._agree_on_weights(batch, epoch)
+            sums.append(self.together.total(self._backward(batch)))
             sizes.append(batch.size)
             pending += batch.size
             done = epoch + (number + 1) / count
@@ -274,12 +299,24 @@ class _Task:
                 yield _Part(means, sizes, done, first_seconds)
                 sums, sizes = [], []
 
+    def _agree_on_weights(self, batch, epoch: int) -> None:
+        """Give all processes the same weights, before the first gradient is computed."""
+        # Parameters whose shape is not known yet are made in a first pass, from random numbers of
+        # which every process may have drawn another count by now.
+        self._forward(batch.shards[0])
+        self.together.begin(self.trainer)
+        if epoch == 0 and self.together.worker:
+            seed_everything(_epoch_seed(self.plan, 0, self.together.worker))
+
     def _backward(self, batch) -> nd.NDArray:
         """Add a batch's gradient and return the sum of its losses, shape (1,)."""
         with autograd.record():
             losses = [self._losses(shard).sum() for shard in batch.shards]
+            if batch.idle:
+                losses = [0 * loss for loss in losses]
             self.numbers.backward(losses, self.trainer)
-        idle = self.contexts[len(batch.shards) :]
+        busy = [shard[0].context for shard in batch.shards]
+        idle = [context for context in self.contexts if context not in busy]
         if idle:
             parallel.mark_idle(self.trainer._params, idle)
         return parallel.gather([loss.detach() for loss in losses])

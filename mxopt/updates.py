@@ -6,11 +6,13 @@ import math
 
 from mxnet import gluon
 
-from mxopt import precision
+from mxopt import precision, sync
 from mxopt.plan import Plan
 
 
-def make_trainer(net: gluon.Block, plan: Plan, numbers: precision.Float32) -> gluon.Trainer:
+def make_trainer(
+    net: gluon.Block, plan: Plan, numbers: precision.Float32, together: sync.Alone = sync.ALONE
+) -> gluon.Trainer:
     """Return the plan's trainer; updates stay off the kvstore, as AMP and clipping need.
 
     Adam's decay rates and epsilon are those of Vaswani et al. (2017), section 5.3.
@@ -25,7 +27,7 @@ def make_trainer(net: gluon.Block, plan: Plan, numbers: precision.Float32) -> gl
     }
     options = {"learning_rate": plan.learning_rate, "wd": plan.weight_decay}
     options.update(own[plan.optimizer], **numbers.optimizer_options)
-    return gluon.Trainer(parameters, plan.optimizer, options, update_on_kvstore=False)
+    return together.trainer(parameters, plan.optimizer, options)
 
 
 def learning_rate(plan: Plan, step: int, steps_per_epoch: int) -> float:

@@ -30,12 +30,15 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
         checkpoints: whether to leave checkpoints beside the record, and go on from them.
     """
     from mxopt import recipes, training
+    from mxopt.cluster import worker_number
 
     nets: list = []
     record = Path(os.environ["MXOPT_RECORD"]) if "MXOPT_RECORD" in os.environ else None
     folder = record.with_suffix(".checkpoints") if record and checkpoints else None
     made = recipes.load(recipe, **options)
     figures = training.fit(made, plan, write, nets.append, evaluate, checks, folder)
+    if worker_number(os.environ):
+        return figures  # the first worker leaves what there is to leave
     if keep == plan.seed and record:
         nets[-1].save_parameters(str(record.with_suffix(".params")))
     if folder:

@@ -78,6 +78,16 @@ def test_an_idle_context_adds_no_old_gradient():
         trainer.update(rows)
 
 
+def test_a_context_may_run_out_of_samples_before_the_ones_after_it():
+    """8 samples are 3, 3 and 2, taken 2, 1 and 1 a step: in the last only the second has any."""
+    kept = []
+    plan = Plan(batch_size=4, devices="cpu:0-2", preprocess="device", learning_rate=1.0)
+    fit(toy.toy(8), plan, ignore, on_epoch=lambda net: kept.append(net[2].bias.list_data()))
+    [copies] = kept
+    for copy in copies[1:]:
+        np.testing.assert_array_equal(copies[0].asnumpy(), copy.asnumpy())
+
+
 def test_all_contexts_hold_the_same_weights_after_training():
     kept = {}
     fit(toy.toy(), Plan(batch_size=3, devices="cpu:0-3"), ignore, on_epoch=lambda net: kept.update(

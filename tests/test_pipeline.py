@@ -64,6 +64,30 @@ def test_device_resident_samples_are_spread_and_never_copied():
 
 
 @pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize(("workers", "devices"), [(2, "cpu:0"), (5, "cpu:0"), (2, "cpu:0-1")])
+def test_workers_share_every_batch(preprocess, workers, devices):
+    """Together they have the rows of one process, batch by batch; who has none holds another's."""
+    plan = Plan(batch_size=4, preprocess=preprocess, devices=devices)
+    contexts = parallel.contexts(plan)
+    shares = [parallel.Share(worker, workers) for worker in range(workers)]
+
+    def images(batches):
+        return sorted(image.tobytes() for image in together(batches)[0])
+
+    loaders = [
+        pipeline.make_loader(DATASET, toy.flat_transform, plan, contexts, share=share)
+        for share in [parallel.WHOLE, *shares]
+    ]
+    for whole, *parts in zip(*loaders):
+        assert {part.size for part in parts} == {whole.size}
+        busy = [part for part in parts if not part.idle]
+        assert len(busy) == min(workers, whole.size)
+        assert images(busy) == images([whole])
+        for part in parts:
+            assert not part.idle or sum(len(shard[0]) for shard in part.shards) == 1
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
 def test_without_shuffle_the_order_is_the_data_sets(preprocess):
     [epoch], _ = batches(Plan(batch_size=4, preprocess=preprocess), shuffle=False)
     labels = together(epoch)[1].ravel()

@@ -6,6 +6,7 @@ import pytest
 from mxnet import gluon, nd
 
 from mxopt.errors import DataError, PlanError
+from mxopt.parallel import WHOLE, Share
 from mxopt.plan import Plan
 from mxopt.sequences import PairBatch, SentenceLoader
 
@@ -23,11 +24,11 @@ def encode(*pair):
     return tuple([int(word) for word in text.split()] for text in pair)
 
 
-def loader(shuffle=True, contexts=None, data=PAIRS, **switches):
+def loader(shuffle=True, contexts=None, data=PAIRS, share=WHOLE, **switches):
     plan = Plan(**{"batch_size": 8, **switches})
     return SentenceLoader(
         gluon.data.SimpleDataset(data), encode, PairBatch(VOCABULARY), plan,
-        contexts or [mx.cpu()], shuffle,
+        contexts or [mx.cpu()], shuffle, share,
     )  # fmt: skip
 
 
@@ -63,6 +64,17 @@ def test_every_pair_comes_once_and_whole_in_every_epoch(bucketing, preprocess):
         words = sum(len(target) + 1 for _, target in seen)
         assert sum(batch.size for batch in batches) == words
     assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("preprocess", ["lazy", "cached", "device"])
+def test_workers_share_every_batch(preprocess):
+    """Sizes are whole batches' tokens; the last batch has 5 pairs, so the sixth worker is idle."""
+    shares = [WHOLE, *(Share(worker, 6) for worker in range(6))]
+    for whole, *parts in zip(*(loader(preprocess=preprocess, share=share) for share in shares)):
+        assert {part.size for part in parts} == {whole.size}
+        busy = [part for part in parts if not part.idle]
+        assert len(busy) == min(6, len(rows(whole)))
+        assert sorted(row for part in busy for row in rows(part)) == sorted(rows(whole))
 
 
 @pytest.mark.parametrize("preprocess", ["cached", "device"])

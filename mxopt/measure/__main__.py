@@ -16,9 +16,14 @@ from mxopt.records import RecordWriter
 
 
 def main() -> None:
-    """Do one job, read from standard input, and leave its record."""
+    """Do one job, read from standard input."""
     job = json.load(sys.stdin)
     end_with_parent(job.pop("parent"))  # an orphan would spoil the times of later runs
+    do(job)
+
+
+def do(job: dict) -> str:
+    """Do a job, leave its record, and return why it did not end well, empty if it did."""
     # For workloads that leave more than figures, beside their record.
     os.environ["MXOPT_RECORD"] = job["record"]
     with RecordWriter(job.pop("record")) as writer:
@@ -43,6 +48,7 @@ def main() -> None:
             status, reason = "failed", f"{type(error).__name__}: {error}"
             writer.write("traceback", text=traceback.format_exc())
         writer.write("end", status=status, reason=reason, figures=figures)
+    return reason
 
 
 if __name__ == "__main__":

@@ -6,51 +6,75 @@ import dataclasses
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
-from mxopt import engine
+from mxopt import cluster, engine
 from mxopt.errors import DeviceError, RecordError
 from mxopt.plan import Plan
 from mxopt.records import RecordWriter, Run, read_run
 
 
-def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | None = None) -> Run:
-    """Run a workload under a plan in a process of its own and return its record.
+def run(
+    workload: str,
+    plan: Plan,
+    record: str | os.PathLike,
+    options: dict | None = None,
+    hosts: list[str] | None = None,
+    starter: str = "",
+) -> Run:
+    """Run a workload under a plan in processes of its own and return its record.
 
     Args:
         workload: ``module:function``; called as ``function(plan, write, **options)`` and returns
             a dictionary of figures.
-        plan: its engine and threads become the environment of the process.
-        record: the file to be written; it must not exist.
+        plan: its engine and threads become the environment of the processes, and it says how many
+            there are.
+        record: the file to be written; it must not exist. Other workers than the first write
+            theirs beside it, ending in ``.worker-1`` and so on.
         options: JSON-able arguments of the workload.
+        hosts: where several processes run, by ssh; on this machine if there are none.
+        starter: ``slurm`` or ``mpi`` if these have started this process, and others like it, each
+            to run one of the workers.
 
-    The process downloads nothing: fetch data first (``mxopt.datasets.fetch``), or the run takes
+    The processes download nothing: fetch data first (``mxopt.datasets.fetch``), or the run takes
     the stand-in where there is one.
 
     Returns:
-        The run, whatever became of it: look at ``run.status``.
+        The run, whatever became of it: look at ``run.status``. Where one of several processes
+        died, ``run.reason`` says which and how.
 
     Raises:
         RecordError: the record exists, or cannot be written, not even its first line.
+        PlanError: the plan's processes cannot be placed on these hosts.
     """
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
+    roles = _roles(plan, hosts, starter) if plan.sync == "dist_sync" else []
+    workers = [role.number for role in roles if role.kind == "worker"]
+    records = [_record_of(record, n) for n in workers or [cluster.worker_number(os.environ)]]
+    for path in records:
+        if path != Path(record):
+            path.unlink(missing_ok=True)  # of an earlier attempt; the first worker's is put aside
+    record = records[0]
     RecordWriter(record).close()
-    Path(record).unlink()
+    record.unlink()
     try:
-        surroundings = engine.environment(plan)
+        environment = {**_surroundings(), **engine.environment(plan)}
     except DeviceError as error:
         return _without_a_child(record, job, "refused", str(error))
-    asked = {**job, "record": os.fspath(Path(record).absolute()), "parent": os.getpid()}
+    asked = [{**job, "record": os.fspath(path.absolute())} for path in records]
+    if roles:
+        return _run_together(roles, asked, environment, job)
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
-        input=json.dumps(asked),
-        env={**os.environ, **_surroundings(), **surroundings},
+        input=json.dumps({**asked[0], "parent": os.getpid()}),
+        env={**os.environ, **environment},
         text=True,
         capture_output=True,
     )
-    if not Path(record).exists():
+    if not record.exists():
         return _without_a_child(record, job, "failed", _last_words(child))
     try:
         done = read_run(record)
@@ -58,6 +82,26 @@ def run(workload: str, plan: Plan, record: str | os.PathLike, options: dict | No
         raise RecordError(f"{error} ({_ending(child)})") from None
     if done.status == "killed":
         done = dataclasses.replace(done, reason=f"{done.reason} ({_ending(child)})")
+    return done
+
+
+def _run_together(roles: list[cluster.Role], asked: list[dict], environment, job) -> Run:
+    """Run the workers' jobs in their roles; the first worker's record is the run's."""
+    # Scheduler and servers have no use for a job, and come first.
+    inputs = [json.dumps(own) for own in [asked[0]] * (len(roles) - len(asked)) + asked]
+    program = [sys.executable, "-m", "mxopt.measure.member"]
+    died = cluster.launch(roles, program, environment, inputs)
+    record = Path(asked[0]["record"])
+    if not record.exists():
+        reason = died or f"nobody wrote {record}; put it on a disk that all hosts share"
+        return _without_a_child(record, job, "failed", reason)
+    try:
+        done = read_run(record)
+    except RecordError as error:
+        raise RecordError(f"{error} ({died})") from None
+    if done.status == "killed":
+        reason = f"{died}; the other processes were ended; {_what_is_left(record)}"
+        done = dataclasses.replace(done, reason=reason)
     return done
 
 
@@ -71,6 +115,28 @@ def _last_words(child: subprocess.CompletedProcess) -> str:
     """Return the last line of a process's errors; MXNet logs after it, each line with its time."""
     lines = [line for line in child.stderr.splitlines() if line and not line.startswith("[")]
     return lines[-1] if lines else "no message"
+
+
+def _roles(plan: Plan, hosts, starter) -> list[cluster.Role]:
+    """Return the processes that this one has to start, workers last."""
+    if starter:
+        return cluster.of_this_task(starter, plan.processes, os.environ)
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        free_port = probe.getsockname()[1]
+    return cluster.on_hosts(plan.processes, hosts, free_port)
+
+
+def _record_of(record, worker: int) -> Path:
+    record = Path(record)
+    return record.with_suffix(f".worker-{worker}") if worker else record
+
+
+def _what_is_left(record: Path) -> str:
+    kept = sorted(record.with_suffix(".checkpoints").glob("epoch-*.json"))
+    if not kept:
+        return "there is no checkpoint to go on from: --checkpoints leaves one an epoch"
+    return f"the same command goes on from the checkpoint {kept[-1]}"
 
 
 def _without_a_child(record, job: dict, status: str, reason: str) -> Run:

@@ -1,0 +1,109 @@
+import sys
+import types
+from pathlib import Path
+
+import mxnet as mx
+import numpy as np
+import pytest
+import toy
+from mxnet import gluon, nd
+
+from mxopt import measure, sync
+from mxopt.errors import DataError, DeviceError
+from mxopt.plan import Plan
+from mxopt.records import read_run
+from mxopt.training import fit
+
+PLANS = {
+    "two workers with two devices each": Plan(
+        batch_size=8, epochs=2, momentum=0.9, clip_norm=1.0, accumulation=2, devices="cpu:0-1",
+        sync="dist_sync", processes=2,
+    ),
+    "three workers, two samples a batch": Plan(
+        batch_size=2, epochs=2, momentum=0.9, preprocess="cached", sync="dist_sync", processes=3
+    ),
+}  # fmt: skip
+
+
+def ignore(event, **fields):
+    """Take a record's events and keep none."""
+
+
+def alone(plan):
+    """Return the weights and the figures of one process that trains the same global batches."""
+    kept = []
+
+    def keep(net):
+        kept[:] = [p.data(mx.cpu(0)).asnumpy() for p in net.collect_params().values()]
+
+    plan = plan.replace(sync="none", processes=1)
+    figures = fit(toy.toy(), plan, ignore, on_epoch=keep)
+    return kept, figures
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_many_workers_train_the_weights_of_one_process(tmp_path, name):
+    """22 samples: the last batch is uneven. Sums are taken in another order, so float32's last
+    digits may differ, and no more."""
+    plan, record = PLANS[name], tmp_path / "run.jsonl"
+    run = measure.run("mxopt.workloads:train", plan, record, {"recipe": "toy:toy", "keep": 0})
+    assert run.status == "ok", run.reason
+    weights, figures = alone(plan)
+    found = nd.load(str(tmp_path / "run.params"))
+    assert len(found) == len(weights)
+    for mine, theirs in zip(weights, found.values()):
+        np.testing.assert_allclose(mine, theirs.asnumpy(), atol=1e-5)
+    for figure in ("samples", "train_loss", "validation_loss", "test_loss", "test_accuracy"):
+        assert run.figures[figure] == pytest.approx(figures[figure], abs=1e-5)
+    # The losses are those of the whole batch, whoever says them; the first worker judges.
+    others = [read_run(tmp_path / f"run.worker-{n}") for n in range(1, plan.processes)]
+    for other in others:
+        assert [e["losses"] for e in other.all("steps")] == [e["losses"] for e in run.all("steps")]
+        assert "test_loss" not in other.figures
+    assert len(list(tmp_path.iterdir())) == plan.processes + 1
+
+
+def test_processes_that_nobody_started_are_refused():
+    with pytest.raises(DeviceError, match="started together: use `mxopt run`"):
+        fit(toy.toy(), Plan(sync="dist_sync", processes=2), ignore)
+
+
+def test_workers_that_go_on_from_different_epochs_are_refused():
+    class Second(sync.Alone):
+        worker, workers = 1, 2
+
+        def total(self, array):
+            return array + 3  # the first worker has found a checkpoint
+
+    Second().check_equal(3, Path("kept"))
+    with pytest.raises(DataError, match="worker 1 goes on from epoch 0 of kept, and not all"):
+        Second().check_equal(0, Path("kept"))
+
+
+def test_horovod_that_is_not_installed_is_refused_with_how_to(monkeypatch):
+    monkeypatch.setitem(sys.modules, "horovod.mxnet", None)
+    with pytest.raises(DeviceError, match="HOROVOD_WITH_MXNET=1 pip install"):
+        fit(toy.toy(), Plan(sync="horovod", processes=2), ignore)
+
+
+def test_with_horovods_interface_one_process_trains_as_alone(monkeypatch):
+    """A stand-in with the documented names: it shows that they are called, not that it works."""
+
+    class DistributedTrainer(gluon.Trainer):
+        def __init__(self, params, optimizer, optimizer_params=None):
+            super().__init__(params, optimizer, optimizer_params, kvstore=None)
+
+    called = []
+    stand_in = types.SimpleNamespace(
+        init=lambda: called.append("init"),
+        rank=lambda: 0,
+        size=lambda: 1,
+        allreduce=lambda array, average, name: array,
+        broadcast_parameters=lambda params, root_rank: called.append(root_rank),
+        DistributedTrainer=DistributedTrainer,
+    )
+    monkeypatch.setitem(sys.modules, "horovod", types.SimpleNamespace(mxnet=stand_in))
+    monkeypatch.setitem(sys.modules, "horovod.mxnet", stand_in)
+    figures = fit(toy.toy(), Plan(sync="horovod", clip_norm=1.0), ignore)
+    assert figures["test_loss"] == fit(toy.toy(), Plan(clip_norm=1.0), ignore)["test_loss"]
+    assert called == ["init", 0]
