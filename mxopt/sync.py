@@ -52,7 +52,11 @@ class Alone:
         return gluon.Trainer(parameters, optimizer, options, update_on_kvstore=False)
 
     def begin(self, trainer: gluon.Trainer) -> None:
-        """Give all workers the weights of one of them; call it when their shapes are known."""
+        """Give all workers the weights of one of them; call it when their shapes are known.
+
+        Equal seeds are not enough: by the time that weights of unknown shape are made, workers may
+        have drawn different counts of random numbers for their samples.
+        """
 
     def total(self, array: nd.NDArray) -> nd.NDArray:
         """Return an array (1,) float32 added up over all workers, without waiting."""
@@ -97,7 +101,8 @@ class ParameterServer(Alone):
         Loader processes are forked before this: none of them inherits a connection.
         """
         self._kvstore = mx.kv.create("dist_sync")
-        self._kvstore.init(_TOTAL, nd.zeros((1,)))
+        self._total = nd.zeros((1,))
+        self._kvstore.init(_TOTAL, self._total)
         # The servers add up and the workers update: the loss scale and clipping see whole sums.
         return gluon.Trainer(
             parameters, optimizer, options, kvstore=self._kvstore, update_on_kvstore=False
@@ -111,9 +116,11 @@ class ParameterServer(Alone):
 
     def total(self, array):
         """Return the sum, on the CPU, from the servers."""
-        total = nd.empty((1,))
-        self._kvstore.pushpull(_TOTAL, array.as_in_context(mx.cpu()), out=total)
-        return total
+        # One array for all, as a gradient is: the engine then keeps a push behind the pull before
+        # it, which otherwise would find the sum of the push after.
+        self._total[:] = array.as_in_context(mx.cpu())
+        self._kvstore.pushpull(_TOTAL, self._total)
+        return self._total.copy()
 
 
 class Horovod(Alone):

@@ -76,7 +76,8 @@ def fit(
         on, ``samples_per_second`` (steady state: without the first step; both are named after
         the recipe's unit),
         ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
-        ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric), ``skipped_steps``
+        ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric; where several
+        processes train together, the first one's to find out), ``skipped_steps``
         (overflows under AMP).
 
     Raises:
@@ -301,9 +302,11 @@ class _Task:
 
     def _agree_on_weights(self, batch, epoch: int) -> None:
         """Give all processes the same weights, before the first gradient is computed."""
-        # Parameters whose shape is not known yet are made in a first pass, from random numbers of
-        # which every process may have drawn another count by now.
-        self._forward(batch.shards[0])
+        if any(parameter._deferred_init for parameter in self.trainer._params):
+            # Their shapes become known in a first pass. (In training's mode: a prediction leaves
+            # convolutions' weights in a layout of oneDNN's, which cannot be sent.)
+            with autograd.train_mode():
+                self._forward(batch.shards[0])
         self.together.begin(self.trainer)
         if epoch == 0 and self.together.worker:
             seed_everything(_epoch_seed(self.plan, 0, self.together.worker))

@@ -2,19 +2,13 @@
 
 Training over MXNet's parameter server takes one scheduler, which introduces everybody; servers,
 which add up gradients; and workers, which train. MXNet reads from the environment which of them a
-process is (:mod:`mxopt.cluster.roles`). One that dies leaves the others waiting for ever, so
-somebody watches (:mod:`mxopt.cluster.launcher`).
+process is: :mod:`mxopt.cluster.roles`, and :mod:`mxopt.cluster.tasks` under SLURM and MPI. One that
+dies leaves the others waiting for ever, so somebody watches (:mod:`mxopt.cluster.launcher`).
 """
 
 from mxopt.cluster.launcher import launch
-from mxopt.cluster.roles import (
-    Role,
-    of_this_task,
-    on_hosts,
-    read_hosts,
-    task_number,
-    worker_number,
-)
+from mxopt.cluster.roles import Role, on_hosts, read_hosts, worker_number
+from mxopt.cluster.tasks import of_this_task, task_number
 
 __all__ = [
     "Role",

@@ -3,9 +3,13 @@ import subprocess
 import sys
 import time
 
+import mxnet as mx
 import pytest
 import toy
+from mxnet import nd
 
+from mxopt import recipes
+from mxopt.cluster.expected import host_bytes
 from mxopt.cluster.launcher import GRACE
 from mxopt.plan import Plan
 from mxopt.records import read_run
@@ -19,8 +23,8 @@ def job(tmp_path, hosts):
     record = tmp_path / "run.jsonl"
 
     def start(*words):
-        command = [sys.executable, "-m", "mxopt.cli", "run", "toy:toy", "batch_size=4",
-                   "momentum=0.9", "sync=dist_sync", "processes=2", *words,
+        command = [sys.executable, "-m", "mxopt.cli", "run", *words,
+                   "batch_size=4", "momentum=0.9", "sync=dist_sync", "processes=2",
                    "--hosts", str(tmp_path / "hosts"), "--record", str(record)]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
@@ -29,9 +33,17 @@ def job(tmp_path, hosts):
     return start, record
 
 
-def trained_alone(**switches):
-    plan = Plan(batch_size=4, momentum=0.9, **switches)
-    return fit(toy.toy(600), plan, lambda event, **fields: None)
+def trained_alone(epochs, recipe):
+    plan = Plan(batch_size=4, momentum=0.9, epochs=epochs)
+    return fit(recipe, plan, lambda event, **fields: None)
+
+
+def carried(host):
+    """Return the bytes that the cable of a namespace has carried so far, both ways."""
+    words = ["ip", "netns", "exec", host, "cat", "/proc/net/dev"]
+    lines = subprocess.run(words, check=True, text=True, capture_output=True).stdout.splitlines()
+    [card] = (line.split(":")[1].split() for line in lines if line.strip().startswith("mx"))
+    return int(card[0]) + int(card[8])
 
 
 def gone(members):
@@ -43,19 +55,35 @@ def gone(members):
 
 
 @pytest.mark.timeout(120)
-def test_two_hosts_train_together_and_leave_nothing_behind(job, members):
+@pytest.mark.parametrize("hosts", ["network namespaces"], indirect=True)
+def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
+    """22 images by 4 are 6 steps an epoch. Start-up sends the weights once, and the network of 10
+    arrays some bytes about each."""
     start, record = job
-    assert start("epochs=1", "--option", "train=600").wait() == 0
-    found = read_run(record).figures["test_loss"]
-    assert found == pytest.approx(trained_alone(epochs=1)["test_loss"], abs=1e-5)
+    words = ["segmentation", "epochs=8", "preprocess=cached"]
+    options = {"size": 32, "limit": 22, "channels": 32, "norm": "false"}
+    words += [word for option in options.items() for word in ("--option", "{}={}".format(*option))]
+    before = carried(hosts[0])
+    job = start(*words)
+    said = job.communicate()[0]
+    assert job.returncode == 0, said
+    recipe = recipes.load("segmentation", **{**options, "norm": False})
+    expected = trained_alone(8, recipe)
+    assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=1e-5)
     assert gone(members)
+
+    net = recipe.network([mx.cpu()])
+    net(nd.zeros((1, 3, 32, 32)))
+    parameters = sum(p.data().size for p in net.collect_params().values())
+    both_ways = 2 * host_bytes(parameters, hosts=2) * 8 * 6
+    assert both_ways == pytest.approx(carried(hosts[0]) - before, rel=0.1)
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("hosts", ["sessions"], indirect=True)
 def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members):
     start, record = job
-    words = ["epochs=3", "--option", "train=600", "--checkpoints"]
+    words = ["toy:toy", "epochs=3", "--option", "train=600", "--checkpoints"]
     killed = start(*words)
     folder = record.with_suffix(".checkpoints")
     while killed.poll() is None and not list(folder.glob("epoch-*.json")):
@@ -70,7 +98,7 @@ def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members):
     assert gone(members)
 
     assert start(*words).wait() == 0
-    resumed, expected = read_run(record).figures, trained_alone(epochs=3)
+    resumed, expected = read_run(record).figures, trained_alone(3, toy.toy(600))
     assert resumed["resumed_epochs"] == int(kept.stem[-4:])
     for figure in ("train_loss", "validation_loss", "test_loss"):
         assert resumed[figure] == pytest.approx(expected[figure], abs=1e-5)
