@@ -15,6 +15,8 @@ from mxopt.plan import Plan
 from mxopt.records import read_run
 from mxopt.training import fit
 
+SWITCHES = ["batch_size=4", "momentum=0.9", "sync=dist_sync", "processes=2"]
+
 
 @pytest.fixture
 def job(tmp_path, hosts):
@@ -23,9 +25,8 @@ def job(tmp_path, hosts):
     record = tmp_path / "run.jsonl"
 
     def start(*words):
-        command = [sys.executable, "-m", "mxopt.cli", "run", *words,
-                   "batch_size=4", "momentum=0.9", "sync=dist_sync", "processes=2",
-                   "--hosts", str(tmp_path / "hosts"), "--record", str(record)]  # fmt: skip
+        command = [sys.executable, "-m", "mxopt.cli", "run", "--hosts", str(tmp_path / "hosts"),
+                   "--record", str(record), *words]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT)  # fmt: skip
@@ -60,22 +61,22 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
     """22 images by 4 are 6 steps an epoch. Start-up sends the weights once, and the network of 10
     arrays some bytes about each."""
     start, record = job
-    words = ["segmentation", "epochs=8", "preprocess=cached"]
+    words = ["segmentation", *SWITCHES, "epochs=6", "preprocess=cached"]
     options = {"size": 32, "limit": 22, "channels": 32, "norm": "false"}
     words += [word for option in options.items() for word in ("--option", "{}={}".format(*option))]
     before = carried(hosts[0])
-    job = start(*words)
-    said = job.communicate()[0]
-    assert job.returncode == 0, said
+    running = start(*words)
+    said = running.communicate()[0]
+    assert running.returncode == 0, said
     recipe = recipes.load("segmentation", **{**options, "norm": False})
-    expected = trained_alone(8, recipe)
+    expected = trained_alone(6, recipe)
     assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=1e-5)
     assert gone(members)
 
     net = recipe.network([mx.cpu()])
     net(nd.zeros((1, 3, 32, 32)))
     parameters = sum(p.data().size for p in net.collect_params().values())
-    both_ways = 2 * host_bytes(parameters, hosts=2) * 8 * 6
+    both_ways = 2 * host_bytes(parameters, hosts=2) * 6 * 6
     assert both_ways == pytest.approx(carried(hosts[0]) - before, rel=0.1)
 
 
@@ -83,7 +84,7 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
 @pytest.mark.parametrize("hosts", ["sessions"], indirect=True)
 def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members):
     start, record = job
-    words = ["toy:toy", "epochs=3", "--option", "train=600", "--checkpoints"]
+    words = ["toy:toy", *SWITCHES, "epochs=4", "--option", "train=300", "--checkpoints"]
     killed = start(*words)
     folder = record.with_suffix(".checkpoints")
     while killed.poll() is None and not list(folder.glob("epoch-*.json")):
@@ -98,7 +99,7 @@ def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members):
     assert gone(members)
 
     assert start(*words).wait() == 0
-    resumed, expected = read_run(record).figures, trained_alone(3, toy.toy(600))
+    resumed, expected = read_run(record).figures, trained_alone(4, toy.toy(300))
     assert resumed["resumed_epochs"] == int(kept.stem[-4:])
     for figure in ("train_loss", "validation_loss", "test_loss"):
         assert resumed[figure] == pytest.approx(expected[figure], abs=1e-5)
