@@ -1,6 +1,7 @@
 """A process of a run in many: ``python -m mxopt.measure.member`` with a job on its input.
 
-It ends when its launcher does: standard input is held open by the launcher and by nobody else.
+It ends when its launcher does: standard input is held open by the launcher and by nobody else,
+which holds through ssh as well, where :mod:`mxopt.orphans` cannot reach.
 """
 
 from __future__ import annotations
