@@ -112,7 +112,8 @@ def estimate(
     splits = (data.train, data.validation, data.test) if evaluate else (data.train,)
     kept = 0 if plan.preprocess == "lazy" else read * sum(map(len, splits))
     ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
-    shares = split_sizes(max(1, plan.batch_size // unit), len(contexts))
+    own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
+    shares = split_sizes(max(1, own // unit), len(contexts))
     count, samples, loading = len(contexts), sum(shares), read * (1 + ahead)
     fixed = traced.fixed + _weights(net, traced.shapes, plan, count)
     free_on_host = hardware.memory_available()
@@ -138,7 +139,7 @@ def check(found: Estimate, plan: Plan) -> None:
     worst = max(found.needs, key=lambda need: need.total - need.free)
     if worst.total <= worst.free:
         return
-    largest = min(need.most_samples for need in found.needs) * found.unit
+    largest = min(need.most_samples for need in found.needs) * found.unit * plan.processes
     advice = f"by this estimate batch_size={largest} would fit"
     if not largest:
         keeping = plan.preprocess != "lazy"

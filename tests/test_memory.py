@@ -111,6 +111,20 @@ def test_each_gpu_has_its_own_share_and_its_own_free_memory(monkeypatch):
     assert second.fixed + largest // 2 * second.sample <= free[1]
 
 
+def test_of_many_workers_each_needs_its_part_of_a_batch(monkeypatch):
+    free = estimated(Plan()).needs[0].fixed + 200_000
+    monkeypatch.setattr(memory.hardware, "memory_available", lambda: free)
+    plan = Plan(batch_size=9999, sync="dist_sync", processes=2)
+    assert estimated(plan).needs[0].samples == 5000
+    with pytest.raises(CapacityError, match=r"batch_size=\d+ would fit") as refused:
+        memory.check(estimated(plan), plan)
+    largest = plan.replace(batch_size=int(re.search(r"batch_size=(\d+)", str(refused.value))[1]))
+    memory.check(estimated(largest), largest)
+    more = plan.replace(batch_size=largest.batch_size + 1)
+    with pytest.raises(CapacityError):
+        memory.check(estimated(more), more)
+
+
 def test_sentences_are_judged_by_the_longest():
     made = translation(stand_in=True, limit=64, vocabulary=300, layers=1, units=16, heads=2,
                        hidden=32, loss="fused")  # fmt: skip
