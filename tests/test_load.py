@@ -51,14 +51,15 @@ def test_a_thousand_runs_in_a_folder_are_read_in_order_and_reported(tmp_path):
     arms = {"before": Plan(), "after": Plan(cpu_threads=1)}
     for arm in arms:
         for number in range(1, 501):
-            write_run(tmp_path / "many" / f"{arm}-{number:02d}.jsonl", 1.0 + number)
+            seconds = 1.0 + number + len(arm) * (number % 3)  # the ratios of pairs differ
+            write_run(tmp_path / "many" / f"{arm}-{number:02d}.jsonl", seconds)
     Experiment("many", "w", arms).save(tmp_path / "many")
     ratio([1.0] * 10, list(range(1, 11)))  # what it imports is not what it holds
     with at_most(48):
         found = read_experiment(tmp_path / "many")
         page = results.page(tmp_path)
     for arm in arms:
-        assert found.figures(arm) == [1.0 + number for number in range(1, 501)]
+        assert found.figures(arm) == [1.0 + n + len(arm) * (n % 3) for n in range(1, 501)]
     assert "- **runs**: 1000" in page
     assert "n = 500" in page
 
