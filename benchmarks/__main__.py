@@ -16,8 +16,9 @@ ARMS = "benchmarks.arms:"
 
 def main() -> None:
     """Measure the parts asked for, all of them if none are named, and write the page anew."""
-    parts = {**{name: _step for name in STEPS}, "loader": _loader, "ceiling": _ceiling,
-             **{name: _growth for name in GROWTH}, "profile": _profile}  # fmt: skip
+    parts = dict.fromkeys(STEPS, _step)
+    parts.update(loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
+    parts.update(dict.fromkeys(GROWTH, _growth), profile=_profile)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--repeats", type=int, default=6)
@@ -77,6 +78,19 @@ def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
         name, ARMS + "multiply", arms, repeats=repeats,
         arm_options={"torch": {"peer": True}}, folder=folder, title="The ceiling: matrix products",
         figure="gflop_per_second", unit="GFLOP/s", better="higher",
+    )  # fmt: skip
+
+
+def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Count what every case has to compute, once."""
+    arms, options = {}, {}
+    for case, settings in STEPS.items():
+        arms[case] = Plan(**settings["plan"])
+        peer = {"how": "count", "network": settings["peer"], "sizes": settings["sizes"]}
+        options[case] = {**settings["options"], "peer": peer}
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=1, folder=folder, pairs=[],
+        title="Operations for a sample or a token", figure="operations", unit="",
     )  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 Reads a job from its input (JSON): ``network`` and its ``sizes``, ``exchange`` (the folder of
 :func:`benchmarks.exchange.export`), ``how`` (``eager``, ``channels_last``, ``compile``, or
-``tuned``: ``channels_last`` started by PyTorch's launcher), ``optimizer``, ``learning_rate``,
-``momentum``, ``epochs``. Before anything is timed the network must put out what MXNet's did for
-the same weights and batch, to 1e-3. The last line it prints are the figures, as JSON.
+``tuned``: ``channels_last`` started by PyTorch's launcher; ``count`` trains nothing),
+``optimizer``, ``learning_rate``, ``momentum``, ``epochs``. Before anything is timed the network
+must put out what MXNet's did for the same weights and batch, to 1e-3. The last line it prints are
+the figures, as JSON.
 """
 
 import json
@@ -34,6 +35,9 @@ def main() -> None:
     networks.carry_over(net, dict(np.load(exchange / "weights.npz")))
     batches = [_tensors(path) for path in sorted(exchange.glob("batch-*.npz"))]
     step = _images if job["unit"] == "sample" else _sentences
+    if job["how"] == "count":
+        print(json.dumps(count(net, batches, step, job["unit"])))
+        return
     if job["how"] in ("channels_last", "tuned"):
         net = net.to(memory_format=torch.channels_last)
         batches = [(x.contiguous(memory_format=torch.channels_last), *rest) for x, *rest in batches]
@@ -46,7 +50,6 @@ def main() -> None:
         )
     model = torch.compile(net) if job["how"] == "compile" else net
     model.train()
-    flops = count(model, batches, step) if job["how"] == "eager" else {}
     durations, losses = [], []
     for _ in range(job["epochs"]):
         start, losses = time.perf_counter(), []
@@ -67,18 +70,21 @@ def main() -> None:
         "difference": difference,
         "threads": torch.get_num_threads(),
         "version": torch.__version__,
-        **flops,
     }
     print(json.dumps(figures))
 
 
-def count(net, batches, step) -> dict:
-    """Return the arithmetic of an epoch, forward and backward, in operations, as ``flops``."""
-    with FlopCounterMode(display=False) as counter:
+def count(net, batches, step, unit) -> dict:
+    """Return the arithmetic of training, in operations for each sample or token.
+
+    Three times the forward pass, whose every product has two in the backward pass. (PyTorch's
+    counter would count the backward pass itself, but takes grouped convolutions for dense ones.)
+    """
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
         for batch in batches:
-            step(net, batch)[0].backward()
-            net.zero_grad(set_to_none=True)
-    return {"flops": counter.get_total_flops()}
+            step(net, batch)
+    units = sum(_units(batch, unit) for batch in batches)
+    return {"operations": 3 * counter.get_total_flops() / units}
 
 
 def check(net, batch, expected, step) -> float:
