@@ -13,8 +13,8 @@ LOADER_TARGET = 1.5
 GIGA, MEBIBYTE = 1e9, 2**20
 ABOUT = """# Benchmarks
 
-How fast `mxopt` is beside PyTorch on the same work. `make bench` measures all of it anew (about
-an hour and a half on two cores) and writes this page from `records/`; nothing on it is typed.
+How fast `mxopt` is beside PyTorch on the same work. `make bench` measures all of it anew and
+writes this page from `records/`; nothing on it is typed.
 
 **The same work** means: the network layer for layer, with the weights carried over and the scores
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.

@@ -148,8 +148,7 @@ def _run(chosen) -> int:
     hosts = cluster.read_hosts(chosen.hosts) if chosen.hosts else None
     run = measure.run("mxopt.workloads:train", plan, record, options, hosts, chosen.under)
     if not run.ok:
-        print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
-        return 2 if run.status == "refused" else 1
+        return _ended(run)
     if not first:
         return 0
     print(f"data: {run.only('data').get('kind', 'none')}")
@@ -166,8 +165,7 @@ def _again(chosen) -> int:
     print(f"record: {record}")
     run = measure.run(old.workload, old.plan, record, old.options)
     if not run.ok:
-        print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
-        return 2 if run.status == "refused" else 1
+        return _ended(run)
     print(f"{'':28s} {'then':>12s} {'now':>12s}")
     for name, value in run.figures.items():
         then = old.figures.get(name, "")
@@ -175,6 +173,12 @@ def _again(chosen) -> int:
             then, value = report.number(then), report.number(value)
             print(f"{report.figure_name(name):28s} {then:>12s} {value:>12s}")
     return 0
+
+
+def _ended(run) -> int:
+    """Say how a run ended that did not end well, and return the exit status."""
+    print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
+    return 2 if run.status == "refused" else 1
 
 
 def _pair(chosen):

@@ -2,8 +2,8 @@
 
 What a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator`` do for a measured run,
 :func:`mxopt.engine.environment`, does here for any script: the variables are read when MXNet loads,
-so they are set before, and the script takes this process's place. ``SWITCHES`` are those that were
-faster, or no slower, on every benchmark (``benchmarks/README.md`` has the line of each).
+so they are set before, and the script takes this process's place. What a thread for every core
+and ``SWITCHES`` are worth on two imperative training loops is in ``benchmarks/README.md``.
 
 A variable that is set already stays as it is, and is named. MXNet imports on today's NumPy, too.
 """

@@ -1,4 +1,4 @@
-"""What the notebooks measure on each tier: sizes, plans and levers, and nothing that computes."""
+"""What the notebooks measure on each tier: sizes, plans and levers."""
 
 from mxopt import hardware
 

@@ -16,9 +16,9 @@ WORTH = 0.6
 def unseen_taps(graph: Graph, node: Node):
     """Leave out the taps of a dilated convolution that see only padding, wholly or in part.
 
-    With a side of n, a 3 x 3 kernel dilated by d touches the n - d outermost places of each side
-    with its outer taps, and nothing beyond. So the convolution is the sum of nine 1 x 1 ones, each
-    over that part of the image that its tap sees: n + 4 d (n - d) / n ... in place of 9 n n.
+    On a side of n places a kernel of three taps dilated by d multiplies 3 n times, of which its
+    outer taps see the image n - d times each. So the convolution is the sum of nine 1 x 1 ones,
+    each over that part of the image that its tap sees: n + 2 (n - d) products for a side.
     """
     shape = graph.shapes.get(node.inputs[0]) if node.op == "Convolution" else None
     if shape is None or len(shape) != 4:
