@@ -24,7 +24,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from mxopt import hardware, workers
+from mxopt import hardware, host, workers
 from mxopt.errors import CapacityError, DataError, PlanError
 from mxopt.parallel import WHOLE, Share, split_and_load, split_sizes
 from mxopt.plan import Plan
@@ -90,7 +90,7 @@ class HostLoader:
 
     Args:
         dataset: what is indexed.
-        batchify: makes a batch's arrays of a list of samples; Gluon's own if not given.
+        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given.
         share: this process's part of every batch; all of it if not given.
 
     Raises:
@@ -120,7 +120,7 @@ class HostLoader:
         else:
             self._workers = None
             self._loader = gluon.data.DataLoader(
-                dataset, batch_sampler=self._batches, batchify_fn=batchify
+                dataset, batch_sampler=self._batches, batchify_fn=batchify or host.batchify
             )
 
     @property
@@ -248,7 +248,7 @@ def make_loader(
     else:
         return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share)
     if plan.workers:
-        # Worker processes hand over what Gluon's own batchify puts into shared memory.
+        # Worker processes hand over what is in shared memory, where a batch of rows is not.
         return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle, share=share)
     rows = gluon.data.SimpleDataset(range(len(dataset)))
     return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays), share)

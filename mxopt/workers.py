@@ -22,8 +22,9 @@ from multiprocessing.connection import wait
 from multiprocessing.pool import ExceptionWithTraceback
 
 from mxnet import nd
-from mxnet.gluon.data.dataloader import default_mp_batchify_fn  # also teaches pipes NDArrays
+from mxnet.gluon.data import dataloader  # noqa: F401  (teaches pipes NDArrays)
 
+from mxopt import host
 from mxopt.errors import CapacityError, DataError
 from mxopt.hardware import shared_memory
 from mxopt.orphans import end_with_parent
@@ -43,7 +44,8 @@ class Workers:
     Args:
         dataset: indexed by the workers.
         count: processes.
-        batchify: makes a batch of a list of samples; Gluon's own, into shared memory, if None.
+        batchify: makes a batch of a list of samples; ``host.batchify``, into shared memory, if
+            None.
         timeout: seconds that a batch may take.
     """
 
@@ -60,7 +62,7 @@ class Workers:
         self._processes, self._pipes = [], []
         for number in range(count):
             ours, theirs = context.Pipe()
-            arguments = theirs, dataset, batchify or default_mp_batchify_fn, self._at, number
+            arguments = theirs, dataset, batchify or _into_shared_memory, self._at, number
             process = context.Process(target=_work, args=(*arguments, os.getpid()), daemon=True)
             process.start()
             theirs.close()
@@ -155,6 +157,10 @@ def check_shared_memory(batch: int, ahead: int) -> None:
             f"{free / 2**20:,.1f} MiB free: set workers=0, take less prefetch or smaller batches, "
             "or enlarge it (docker run --shm-size=2g)"
         )
+
+
+def _into_shared_memory(samples: list):
+    return host.batchify(samples, host.SHARED)
 
 
 def _work(pipe, dataset, batchify, notes, number: int, parent: int) -> None:

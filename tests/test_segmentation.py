@@ -4,7 +4,7 @@ import pytest
 from mxnet import nd
 from PIL import Image
 
-from mxopt import recipes
+from mxopt import host, recipes
 from mxopt.datasets import locate
 from mxopt.errors import DataError, PlanError
 from mxopt.plan import Plan
@@ -56,6 +56,17 @@ def test_the_transform_normalises_as_imagenet_does():
 def test_the_transform_makes_no_classes_of_its_own():
     _, mask = Transform(24)(*photograph(97, 61))
     assert set(np.unique(mask.asnumpy())) == {0, 1}
+
+
+@pytest.mark.parametrize("sides", [(97, 61), (61, 97), (64, 64), (48, 48), (480, 641)])
+def test_the_host_makes_the_pixels_that_mxnet_s_operators_make(monkeypatch, sides):
+    """Bit for bit; the operators are what runs on a GPU."""
+    sample = photograph(*sides)
+    mine = Transform(48)(*sample)
+    monkeypatch.setattr(host, "on_host", lambda array: False)
+    for found, expected in zip(mine, Transform(48)(*sample)):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -37,13 +37,13 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
             image.verify()  # decoding a PNG alone would not look at the checksum of its pixels
         with Image.open(path) as image:
             if mode == "RGB":
-                return np.asarray(image.convert("RGB"))
+                return _pixels(image if image.mode == "RGB" else image.convert("RGB"))
             if image.mode not in ("L", "P", "1"):
                 raise DataError(
                     f"The mask {path} has the pixel format {image.mode}: "
                     "one 8-bit channel with numbers is needed."
                 )
-            return np.asarray(image).astype(np.uint8)
+            return np.asarray(image).astype(np.uint8) if image.mode == "1" else _pixels(image)
     except FileNotFoundError as error:
         raise DataError(f"The image {path} is missing.") from error
     # Pillow answers broken files with SyntaxError and ValueError as well as OSError, and a header
@@ -55,3 +55,9 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
         ) from error
     finally:
         ImageFile.LOAD_TRUNCATED_IMAGES = lenient
+
+
+def _pixels(image) -> np.ndarray:
+    # np.asarray(image) asks Pillow for the bytes more than once.
+    shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
+    return np.frombuffer(image.tobytes(), np.uint8).reshape(shape)

@@ -15,6 +15,7 @@ from pathlib import Path
 import mxnet as mx
 import numpy as np
 
+from mxopt import host
 from mxopt.datasets.images import read_colour, read_grey
 from mxopt.errors import DataError
 
@@ -130,7 +131,7 @@ class MaskFolder(mx.gluon.data.Dataset):
                 f"The mask {mask_path} has class {mask.max()}: with {self.classes} classes the "
                 f"largest is {self.classes - 1}."
             )
-        return mx.nd.array(image, dtype="uint8"), mx.nd.array(mask[:, :, None], dtype="uint8")
+        return host.copied(image), host.copied(mask[:, :, None])
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
         """Return the classes (H, W) of a mask's stored values (H, W), both uint8."""

@@ -13,39 +13,10 @@ from mxnet.gluon import nn
 from mxopt.datasets.download import FETCH_ERRORS
 from mxopt.errors import DataError, PlanError
 from mxopt.optimizing import optimize
+from mxopt.recipes.photographs import Transform
 from mxopt.task import Data, Recipe
 
 PENN_FUDAN_CLASSES = 2  # background, person
-_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_NEAREST, _BILINEAR = 0, 1
-
-
-class Transform:
-    """Resize the shorter side, crop the centre, normalise; on the context the arrays are on.
-
-    A class rather than a closure, so that loader workers can receive it.
-    """
-
-    def __init__(self, size: int):
-        self.size = size
-
-    def __call__(self, image, mask):
-        """Turn an image (height, width, 3) and a mask (height, width, 1), both uint8, into the
-        image (3, size, size) float32, normalised with ImageNet's mean and deviation, and the mask
-        (size, size) int32."""
-        image = nd.image.to_tensor(self._square(image, _BILINEAR))
-        mask = self._square(mask, _NEAREST)
-        return (
-            nd.image.normalize(image, mean=_MEAN, std=_DEVIATION),
-            mask.astype("int32").reshape((self.size, self.size)),
-        )
-
-    def _square(self, array, interpolation):
-        # Nearest neighbour for masks: an interpolated class number would be another class.
-        array = nd.image.resize(array, size=self.size, keep_ratio=True, interp=interpolation)
-        height, width = array.shape[:2]
-        left, top = (width - self.size) // 2, (height - self.size) // 2
-        return nd.image.crop(array, x=left, y=top, width=self.size, height=self.size)
 
 
 class TinySegmenter(gluon.HybridBlock):
