@@ -13,6 +13,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from mxopt import host
 from mxopt.engine import timed
 from mxopt.plan import Plan
 
@@ -209,7 +210,7 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
             for batch in loader:
                 samples += batch.size
                 # A sum touches every value on its device: nothing counts as loaded unseen.
-                sums += [array.astype("float32").sum() for shard in batch.shards for array in shard]
+                sums += [_sum(array) for shard in batch.shards for array in shard]
         durations.append(clock.seconds)
         write("epoch", seconds=clock.seconds, samples=samples)
     return {
@@ -217,8 +218,15 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
         "first_epoch_seconds": preparation.seconds + durations[0],
         "preparation_seconds": preparation.seconds,
         "samples": samples,
-        "checksum": sum(float(value.asscalar()) for value in sums),
+        "checksum": sum(map(float, sums)),
     }
+
+
+def _sum(array):
+    # On a CPU, MXNet's own is twenty times as slow as NumPy's and would be most of what is timed.
+    if host.on_host(array):
+        return host.view(array).sum()
+    return array.astype("float32").sum()
 
 
 class _Samples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,15 @@ def read_grey(path: str | Path) -> np.ndarray:
 
 def _decode(path: str | Path, mode: str) -> np.ndarray:
     # Imported here so that folders can be listed and annotations read without Pillow.
-    from PIL import Image, ImageFile
+    from PIL import Image, ImageFile, UnidentifiedImageError
 
     # GluonCV tells Pillow, for the whole process, to fill up what is cut off with grey.
     lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
     try:
-        with Image.open(path) as image:
+        content = Path(path).read_bytes()  # at once: Pillow would ask for some hundred pieces
+        with Image.open(io.BytesIO(content)) as image:
             image.verify()  # decoding a PNG alone would not look at the checksum of its pixels
-        with Image.open(path) as image:
+        with Image.open(io.BytesIO(content)) as image:
             if mode == "RGB":
                 return _pixels(image if image.mode == "RGB" else image.convert("RGB"))
             if image.mode not in ("L", "P", "1"):
@@ -49,8 +51,10 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
     # Pillow answers broken files with SyntaxError and ValueError as well as OSError, and a header
     # that claims more pixels than any photograph has with an error of its own.
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        unknown = isinstance(error, UnidentifiedImageError)  # its text has an address in memory
+        said = "no known format" if unknown else error
         raise DataError(
-            f"The image {path} cannot be decoded ({error}): it is cut off or not an image, "
+            f"The image {path} cannot be decoded ({said}): it is cut off or not an image, "
             "fetch it again or take it away."
         ) from error
     finally:
