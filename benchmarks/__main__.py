@@ -58,12 +58,15 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the loaders of both, reading Penn-Fudan's training split."""
     plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     arms = {"before": plan, "workers": plan.replace(workers=2),
-            "cached": plan.replace(preprocess="cached")}  # fmt: skip
+            "workers-uint8": plan.replace(workers=2, pixels="uint8"),
+            "cached": plan.replace(preprocess="cached"),
+            "cached-uint8": plan.replace(preprocess="cached", pixels="uint8")}  # fmt: skip
     peers = {"torch": 0, "torch-workers": 2}
     arms.update(dict.fromkeys(peers, plan))
     options = {arm: {"peer": {"workers": workers}} for arm, workers in peers.items()}
-    pairs = [("before", "workers"), ("before", "cached")]
-    pairs += [(peer, arm) for peer in peers for arm in ("before", "workers", "cached")]
+    pairs = [("before", "workers"), ("before", "cached"), ("workers", "workers-uint8"),
+             ("cached", "cached-uint8")]  # fmt: skip
+    pairs += [(peer, arm) for peer in peers for arm in list(arms)[: -len(peers)]]
     return measure.interleave(
         name, ARMS + "load", arms, arm_options=options, repeats=repeats, folder=folder,
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",

@@ -83,7 +83,8 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
         epochs: the first one is reported apart.
 
     Returns:
-        ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation.
+        ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation,
+        ``peak_memory_bytes`` of the process, its workers not included.
     """
     from mxopt import recipes, workloads
 
@@ -93,6 +94,7 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
         return {
             "samples_per_second": found["samples"] / found["seconds"],
             "first_epoch_seconds": found["first_epoch_seconds"],
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
         }
     data = recipes.load("segmentation", **options).data()
     samples = [data.transform(*data.train[number]) for number in range(plan.batch_size)]

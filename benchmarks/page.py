@@ -164,10 +164,12 @@ def _loader(found: Experiment) -> list[str]:
     for arm in found.arms:
         name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
         ratio = found.ratio(arm, peer) if peer and arm != peer else ""
+        memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
         rows.append([name, report.number(found.median(arm)), str(ratio),
-                     report.number(found.median(arm, "first_epoch_seconds"), "s")])  # fmt: skip
+                     report.number(found.median(arm, "first_epoch_seconds"), "s"),
+                     f"{memory:,.0f} MiB" if memory > 0 else ""])  # fmt: skip
     columns = ["arm", "images a second, later epochs", f"times faster than {peer} [95 %]",
-               "the first epoch, with preparation"]  # fmt: skip
+               "the first epoch, with preparation", "peak memory, without workers"]  # fmt: skip
     table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
     if not peer:
         return [table]

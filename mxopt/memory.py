@@ -25,7 +25,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from mxopt import hardware
+from mxopt import hardware, pipeline
 from mxopt.errors import CapacityError
 from mxopt.parallel import split_sizes
 from mxopt.plan import Plan
@@ -110,11 +110,14 @@ def estimate(
         note = f"activations are not counted, {type(net).__name__} cannot be traced: {error}"
     read = sum(array.nbytes for array in arrays)
     splits = (data.train, data.validation, data.test) if evaluate else (data.train,)
-    kept = 0 if plan.preprocess == "lazy" else read * sum(map(len, splits))
+    small = read
+    if plan.pixels == "uint8":
+        small = pipeline.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
+    kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
     ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
     own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
     shares = split_sizes(max(1, own // unit), len(contexts))
-    count, samples, loading = len(contexts), sum(shares), read * (1 + ahead)
+    count, samples, loading = len(contexts), sum(shares), small * (1 + ahead)
     fixed = traced.fixed + _weights(net, traced.shapes, plan, count)
     free_on_host = hardware.memory_available()
     if contexts[0].device_type == "cpu":

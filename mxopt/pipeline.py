@@ -18,6 +18,7 @@ order of the samples depends only on seed and epoch, so placements can be compar
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import mxnet as mx
@@ -92,6 +93,7 @@ class HostLoader:
         dataset: what is indexed.
         batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given.
         share: this process's part of every batch; all of it if not given.
+        finish: made of each context's arrays of a batch, on that context; nothing if not given.
 
     Raises:
         CapacityError: shared memory does not hold the batches that workers have under way.
@@ -105,8 +107,9 @@ class HostLoader:
         shuffle: bool,
         batchify=None,
         share: Share = WHOLE,
+        finish: Callable | None = None,
     ):
-        self._contexts, self._share = contexts, share
+        self._contexts, self._share, self._finish = contexts, share, finish
         self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         starts = range(0, len(dataset), plan.batch_size)
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
@@ -140,23 +143,31 @@ class HostLoader:
         loaded = working.load(self._batches, self._ahead) if working else self._loader
         for arrays, size in zip(loaded, self._sizes):
             idle = not self._share.of(range(size))
-            yield Batch(split_and_load(arrays, self._contexts), size, idle)
+            if working and self._contexts[0].device_type == "cpu":
+                # At once: an operator's copy would wait for those of the step before.
+                arrays = [host.copied(host.view(array)) for array in arrays]
+            shards = split_and_load(arrays, self._contexts)
+            yield Batch(_finished(shards, self._finish), size, idle)
 
 
 class TakeRows:
-    """Makes batches of row numbers: one ``take`` an array, instead of a slice a sample and a stack.
+    """Makes batches of row numbers, in one go for each array.
 
     Args:
         arrays: each of shape (samples, ...), on the host.
     """
 
     def __init__(self, arrays: tuple):
-        self._arrays = arrays
+        self._kept = [host.view(array) for array in arrays]
 
     def __call__(self, rows: list[int]) -> list:
         """Return the arrays' rows, (len(rows), ...)."""
-        index = nd.array(rows, dtype="int32")
-        return [nd.take(array, index) for array in self._arrays]
+        taken = []
+        for kept in self._kept:
+            array, memory = host.empty((len(rows), *kept.shape[1:]), kept.dtype)
+            kept.take(rows, axis=0, out=memory, mode="clip")  # any other mode takes a detour
+            taken.append(array)
+        return taken
 
 
 class DeviceLoader:
@@ -168,12 +179,21 @@ class DeviceLoader:
     Args:
         resident: one tuple of arrays for each context.
         share: this process's part of every batch; each process holds all samples.
+        finish: as for :class:`HostLoader`.
 
     Raises:
         PlanError: there are more contexts than samples in a batch.
     """
 
-    def __init__(self, resident: list[tuple], plan: Plan, shuffle: bool, share: Share = WHOLE):
+    def __init__(
+        self,
+        resident: list[tuple],
+        plan: Plan,
+        shuffle: bool,
+        share: Share = WHOLE,
+        finish: Callable | None = None,
+    ):
+        self._finish = finish
         self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
         self._share = share
         self._shares = split_sizes(plan.batch_size, len(resident))
@@ -204,13 +224,18 @@ class DeviceLoader:
                 if len(own):
                     shards.append(_taken(arrays, own))
             idle = not shards
-            yield Batch(shards or [_taken(self._resident[0], orders[0][:1])], size, idle)
+            shards = shards or [_taken(self._resident[0], orders[0][:1])]
+            yield Batch(_finished(shards, self._finish), size, idle)
 
 
 def _taken(arrays: tuple, rows) -> tuple:
     """Return the rows of arrays, on the context where they are."""
     index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
     return tuple(nd.take(array, index) for array in arrays)
+
+
+def _finished(shards: list[tuple], finish: Callable | None) -> list[tuple]:
+    return [finish(*arrays) for arrays in shards] if finish else shards
 
 
 def make_loader(
@@ -222,7 +247,9 @@ def make_loader(
         dataset: raw samples, each a tuple of arrays or numbers, as ``gluon.data.Dataset`` gives
             them.
         transform: turns one raw sample's arrays into the tuple that is batched; it must run on
-            whichever context its arrays are on.
+            whichever context its arrays are on. With ``pixels="uint8"`` it has two halves:
+            ``compact(*sample)``, whose result is batched, and ``expand(*arrays)``, which finishes
+            a batch where it is wanted.
         contexts: where the batches are wanted.
         shuffle: whether each epoch has an order of its own.
         share: this process's part of every batch.
@@ -234,24 +261,45 @@ def make_loader(
     Raises:
         DataError: the data set is empty, or samples that are to be kept differ in shape.
         CapacityError: the samples to be kept do not fit into memory.
-        PlanError: as for :class:`DeviceLoader`.
+        PlanError: as for :class:`DeviceLoader`; or the transform has no halves.
     """
     if not len(dataset):
         raise DataError("the data set is empty: a loader needs at least one sample")
+    transform, finish = halves(transform, plan)
     if plan.preprocess == "lazy":
-        return HostLoader(dataset.transform(transform), plan, contexts, shuffle, share=share)
+        dataset = dataset.transform(transform)
+        return HostLoader(dataset, plan, contexts, shuffle, share=share, finish=finish)
     check_memory(dataset, transform, plan, contexts)
     if plan.preprocess == "cached":
         [arrays] = preprocess(dataset, transform, [mx.cpu()])
     elif plan.preprocess == "roundtrip":
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
-        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share)
+        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share, finish)
     if plan.workers:
         # Worker processes hand over what is in shared memory, where a batch of rows is not.
-        return HostLoader(gluon.data.ArrayDataset(*arrays), plan, contexts, shuffle, share=share)
+        rows = gluon.data.ArrayDataset(*arrays)
+        return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
     rows = gluon.data.SimpleDataset(range(len(dataset)))
-    return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays), share)
+    return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays), share, finish)
+
+
+def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:
+    """Return what is done to a sample before it is batched or kept, and to a batch where it is
+    wanted; that is None unless the plan's pixels stay ``uint8`` until then.
+
+    Raises:
+        PlanError: they do, and the transform has no ``compact`` and ``expand``.
+    """
+    if plan.pixels == "float32":
+        return transform, None
+    if not (hasattr(transform, "compact") and hasattr(transform, "expand")):
+        name = getattr(transform, "__name__", type(transform).__name__)
+        raise PlanError(
+            f"pixels={plan.pixels!r} needs a transform with the methods compact and expand, as "
+            f"mxopt.recipes.photographs.Transform has; {name} has none: take pixels='float32'"
+        )
+    return transform.compact, transform.expand
 
 
 def preprocess(dataset, transform, contexts: list) -> list[tuple]:

@@ -22,6 +22,7 @@ from mxopt.errors import PlanError
 ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
 HYBRIDIZE = ("no", "yes", "static", "fused")
 PREPROCESS = ("lazy", "cached", "device", "roundtrip")
+PIXELS = ("float32", "uint8")
 PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
 OPENMP = ("default", "intel")
@@ -35,6 +36,7 @@ _CHOICES = {
     "engine": ENGINES,
     "hybridize": HYBRIDIZE,
     "preprocess": PREPROCESS,
+    "pixels": PIXELS,
     "precision": PRECISIONS,
     "affinity": AFFINITIES,
     "openmp": OPENMP,
@@ -89,6 +91,9 @@ class Plan:
         preprocess: where samples are transformed and where the result lives: ``lazy`` (host,
             again in every epoch), ``cached`` (host, once), ``device`` (on the device, staying
             there), ``roundtrip`` (on the device, copied back to the host batch by batch).
+        pixels: what images are until they are where they are trained on: ``float32`` (all of the
+            transform is done before) or ``uint8`` (its last part is done there, batch by batch,
+            and until then they take a quarter of the memory).
         bucketing: which sentences share a batch: ``none`` (as they come), ``length`` (of like
             length), ``tokens`` (of like length, and ``batch_size`` counts target tokens).
         workers: processes that load batches; 0 loads in the training process.
@@ -128,6 +133,7 @@ class Plan:
     hybridize: str = "no"
     frozen: int = 0
     preprocess: str = "lazy"
+    pixels: str = "float32"
     bucketing: str = "none"
     workers: int = 0
     prefetch: int | None = None
@@ -172,6 +178,11 @@ class Plan:
         if self.frozen and self.precision == "float16":
             raise PlanError(
                 f"frozen={self.frozen} stages stay in float32; with them take precision='amp'"
+            )
+        if self.frozen and self.pixels == "uint8":
+            raise PlanError(
+                f"frozen={self.frozen} stages make float32 of the pixels, which is what is kept; "
+                "with them take pixels='float32'"
             )
         if self.hybridize == "fused" and (self.device_kind != "cpu" or not self.frozen):
             raise PlanError(

@@ -95,6 +95,8 @@ class SentenceLoader:
                 f"preprocess={plan.preprocess!r} with workers={plan.workers} does not go with "
                 "sentences; take lazy, cached or device, and workers=0"
             )
+        if plan.pixels != "float32":
+            raise PlanError(f"pixels={plan.pixels!r}: sentences have none; leave it at 'float32'")
         if plan.preprocess == "device" and len(contexts) > 1:
             raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
         self._dataset, self._transform, self._collate = dataset, transform, collate

@@ -14,7 +14,8 @@ class Data:
 
     Attributes:
         train, validation, test: data sets of raw samples, each sample a tuple of arrays.
-        transform: turns one raw sample's arrays into what is batched: inputs, then labels.
+        transform: turns one raw sample's arrays into what is batched: inputs, then labels. For
+            ``pixels="uint8"`` it has two halves (:func:`mxopt.pipeline.make_loader`).
         kind: ``real`` or ``stand-in``; every result says which.
         origin: where they were found, in words.
         early: for how many epochs training samples take another transform first, and which.

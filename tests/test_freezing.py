@@ -109,6 +109,7 @@ def test_networks_that_cannot_be_split_are_refused():
         ({"hybridize": "fused"}, "for frozen stages on a CPU"),
         ({"hybridize": "fused", "frozen": 1, "devices": "gpu:0"}, "for frozen stages on a CPU"),
         ({"frozen": 1, "workers": 2}, "set workers=0"),
+        ({"frozen": 1, "pixels": "uint8"}, "take pixels='float32'"),
         ({"frozen": 1, "precision": "float16"}, "precision='amp'"),
         ({"frozen": -1}, "at least 0"),
     ],

@@ -14,7 +14,8 @@ from mxnet import gluon
 
 from mxopt import memory, precision
 from mxopt.errors import CapacityError, DataError
-from mxopt.plan import Plan
+from mxopt.plan import PIXELS, Plan
+from mxopt.recipes.segmentation import segmentation
 from mxopt.recipes.translation import translation
 from mxopt.task import Recipe
 from mxopt.tracing import trace
@@ -68,6 +69,18 @@ def test_samples_that_are_kept_and_batches_loaded_ahead_are_counted():
     )
     assert cached.fixed - lazy.fixed == (22 + 7 + 5) * sample
     assert ahead.sample - lazy.sample == 5 * sample
+
+
+def test_pixels_that_stay_small_are_counted_as_that():
+    recipe = segmentation(size=32)
+    data, net = recipe.data(), recipe.network([mx.cpu()])
+    fixed = {}
+    for plan in (Plan(), Plan(preprocess="cached"), Plan(preprocess="cached", pixels="uint8")):
+        [need] = memory.estimate(recipe, data, net, precision.Float32(), plan, [mx.cpu()]).needs
+        fixed[plan.preprocess, plan.pixels] = need.fixed
+    kept = [fixed["cached", pixels] - fixed["lazy", "float32"] for pixels in PIXELS]
+    samples = len(data.train) + len(data.validation) + len(data.test)
+    assert kept[0] == 4 * kept[1] == 4 * samples * 32 * 32 * 4
 
 
 @pytest.mark.fault(

@@ -4,9 +4,10 @@ import pytest
 import toy
 from mxnet import gluon, nd
 
-from mxopt import parallel, pipeline
+from mxopt import host, parallel, pipeline
 from mxopt.errors import CapacityError, DataError, PlanError
-from mxopt.plan import PREPROCESS, Plan
+from mxopt.plan import PIXELS, PREPROCESS, Plan
+from mxopt.recipes.photographs import Transform
 
 DATASET = toy.samples(11)
 
@@ -110,6 +111,66 @@ def test_labels_may_be_plain_numbers(preprocess):
     loader = pipeline.make_loader(dataset, lambda *sample: sample, plan, [mx.cpu()], False)
     labels = together(list(loader))[1]
     np.testing.assert_array_equal(labels, range(5))
+
+
+def photographs(count=11):
+    """Return images and masks of one size, uint8."""
+    random = np.random.RandomState(0)
+    images = random.randint(0, 256, (count, 24, 40, 3))
+    masks = random.randint(0, 5, (count, 24, 40, 1))
+    return gluon.data.ArrayDataset(nd.array(images, dtype="uint8"), nd.array(masks, dtype="uint8"))
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-3")])
+def test_pixels_that_stay_small_until_the_batch_are_the_same(preprocess, workers, devices):
+    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers, devices=devices)
+    passes = []
+    for pixels in PIXELS:
+        loader = pipeline.make_loader(
+            photographs(), Transform(16), plan.replace(pixels=pixels), parallel.contexts(plan)
+        )
+        passes.append([list(loader) for _ in range(2)])
+    for plain, small in zip(*passes):
+        for mine, theirs in zip(together(plain), together(small)):
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_array_equal(mine, theirs)
+        for batch, other in zip(plain, small):
+            assert [s[0].context for s in batch.shards] == [s[0].context for s in other.shards]
+
+
+def test_a_gpu_s_operators_finish_a_batch_as_the_host_does(monkeypatch):
+    random = np.random.RandomState(0)
+    images = nd.array(random.randint(0, 256, (3, 16, 16, 3)), dtype="uint8")
+    masks = nd.array(random.randint(0, 5, (3, 16, 16)), dtype="uint8")
+    mine = Transform.expand(images, masks)
+    monkeypatch.setattr(host, "on_host", lambda array: False)
+    for found, expected in zip(mine, Transform.expand(images, masks)):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
+
+
+@pytest.mark.parametrize("preprocess", ["cached", "device", "roundtrip"])
+def test_small_pixels_take_a_quarter_of_what_is_kept(monkeypatch, preprocess):
+    kept = {}
+    for pixels in PIXELS:
+        plan = Plan(preprocess=preprocess, pixels=pixels)
+        found = pipeline.preprocess
+
+        def keep(*arguments, found=found, pixels=pixels):
+            resident = found(*arguments)
+            kept[pixels] = sum(a.size * np.dtype(a.dtype).itemsize for [*r] in resident for a in r)
+            return resident
+
+        monkeypatch.setattr(pipeline, "preprocess", keep)
+        pipeline.make_loader(photographs(), Transform(16), plan, [mx.cpu()])
+        monkeypatch.setattr(pipeline, "preprocess", found)
+    assert kept["float32"] == 4 * kept["uint8"] == 4 * 11 * 16 * 16 * 4
+
+
+def test_a_transform_in_one_piece_cannot_keep_pixels_small():
+    with pytest.raises(PlanError, match="flat_transform has none: take pixels='float32'"):
+        batches(Plan(pixels="uint8"))
 
 
 def test_memory_needed_counts_inputs_and_labels():

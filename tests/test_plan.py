@@ -28,6 +28,7 @@ def test_diff_names_every_factor_that_differs():
         ("devices=cpu:0-9999999999", "cpu:0-9999999999"),
         ("prefetch=2", "set workers"),
         ("warmup_epochs=1", "fewer than epochs"),
+        ("pixels=uint16", "pixels='uint16' is not a choice; take one of float32, uint8"),
         ("batch_size", "name=value"),
     ],
 )

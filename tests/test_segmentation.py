@@ -7,7 +7,7 @@ from PIL import Image
 from mxopt import host, recipes
 from mxopt.datasets import locate
 from mxopt.errors import DataError, PlanError
-from mxopt.plan import Plan
+from mxopt.plan import PIXELS, Plan
 from mxopt.recipes.segmentation import PixelLoss, TinySegmenter, Transform, segmentation
 from mxopt.training import fit
 
@@ -143,6 +143,18 @@ def test_the_classes_of_a_folder_of_ones_own_are_learnt(shapes):
     )
     assert figures["samples"] == 6 * 10
     assert figures["test_mIoU"] > 0.5
+
+
+@pytest.mark.parametrize(
+    "switches", [{"workers": 1}, {"preprocess": "cached"}, {"devices": "cpu:0-1"}]
+)
+def test_pixels_that_stay_small_until_the_step_teach_the_same(shapes, switches):
+    recipe = segmentation(size=32, root=str(shapes), classes=3, early_size=16, norm=False)
+    plan, found = Plan(epochs=2, preprocess="lazy").replace(**switches), []
+    for pixels in PIXELS:
+        figures = fit(recipe, plan.replace(pixels=pixels), lambda event, **fields: None)
+        found.append([figures["train_loss"], figures["test_loss"], figures["test_mIoU"]])
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
 def test_a_pretrained_network_begins_where_training_would_have_to_get():

@@ -7,6 +7,7 @@ last line it prints are the figures, as JSON.
 """
 
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -77,6 +78,7 @@ def main() -> None:
         "first_epoch_seconds": durations[0],
         "difference": difference,
         "checksum": total,
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
     print(json.dumps(figures))
 
