@@ -8,6 +8,7 @@ sample. Here NumPy and OpenCV read and write the memory of an ``NDArray`` itself
 from __future__ import annotations
 
 import ctypes
+import math
 
 import mxnet as mx
 import numpy as np
@@ -80,6 +81,18 @@ def batchify(samples: list, context: mx.Context | None = None):
     array, memory = empty((len(parts), *parts[0].shape), np.result_type(*parts), context)
     np.stack(parts, out=memory)
     return array
+
+
+def sample_bytes(sample) -> int:
+    """Return the bytes of a sample, an array or a tuple of them."""
+    parts = map(shape_and_dtype, sample if isinstance(sample, tuple) else (sample,))
+    return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
+
+
+def shape_and_dtype(part) -> tuple[tuple, type]:
+    """Return the shape and the type of an array or a number."""
+    array = part if isinstance(part, nd.NDArray) else np.asarray(part)
+    return array.shape, array.dtype
 
 
 def _numbers(part) -> np.ndarray:

@@ -25,7 +25,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from mxopt import hardware, pipeline
+from mxopt import hardware, host, pipeline
 from mxopt.errors import CapacityError
 from mxopt.parallel import split_sizes
 from mxopt.plan import Plan
@@ -112,7 +112,7 @@ def estimate(
     splits = (data.train, data.validation, data.test) if evaluate else (data.train,)
     small = read
     if plan.pixels == "uint8":
-        small = pipeline.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
+        small = host.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
     kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
     ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
     own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
@@ -121,8 +121,8 @@ def estimate(
     fixed = traced.fixed + _weights(net, traced.shapes, plan, count)
     free_on_host = hardware.memory_available()
     if contexts[0].device_type == "cpu":
-        host = (count * fixed + kept, traced.sample + loading, samples)
-        return Estimate([Need("the host", free_on_host, *host)], unit, note)
+        taken = (count * fixed + kept, traced.sample + loading, samples)
+        return Estimate([Need("the host", free_on_host, *taken)], unit, note)
     on_device = plan.preprocess == "device"
     fixed += -(-kept // count) if on_device else 0
     needs = [Need("the host", free_on_host, 0 if on_device else kept, loading, samples)]

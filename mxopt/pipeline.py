@@ -11,231 +11,26 @@ placement     runs on            result lives                 costs
 ``roundtrip`` device, once       host memory                  a copy back, then one for each batch
 ============  =================  ===========================  ====================================
 
-A loader yields :class:`Batch`: one tuple of arrays for each context, images *and* labels. The
-order of the samples depends only on seed and epoch, so placements can be compared at equal work.
+With ``plan.pixels="uint8"`` the last part of the transform, which makes four bytes of every one, is
+left to the batch, where it is wanted: what is kept, passed on by workers and copied is a quarter.
+
+A loader (:mod:`mxopt.loaders`) yields ``Batch``: one tuple of arrays for each context, images *and*
+labels. The order of the samples depends only on seed and epoch, so placements can be compared at
+equal work.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import mxnet as mx
-import numpy as np
 from mxnet import gluon, nd
 
-from mxopt import hardware, host, workers
+from mxopt import hardware, host
 from mxopt.errors import CapacityError, DataError, PlanError
-from mxopt.parallel import WHOLE, Share, split_and_load, split_sizes
+from mxopt.loaders import DeviceLoader, HostLoader, TakeRows
+from mxopt.parallel import WHOLE, Share, split_sizes
 from mxopt.plan import Plan
-
-
-class Batch(NamedTuple):
-    """One step's data.
-
-    Attributes:
-        shards: for each context that has samples, a tuple of arrays (samples, ...) on it.
-        size: samples of the step, those of other processes included.
-        idle: whether none of them is this process's. It then holds another one's, so that the
-            same graph can be run with a loss that counts nothing.
-    """
-
-    shards: list[tuple]
-    size: int
-    idle: bool = False
-
-
-class EpochSampler(gluon.data.Sampler):
-    """Visits every index once; shuffled anew in each epoch, the same way for the same seed."""
-
-    def __init__(self, length: int, shuffle: bool, seed: int):
-        self._length, self._shuffle, self._seed = length, shuffle, seed
-        self.epoch = 0
-
-    def __iter__(self):
-        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)
-        self.epoch += 1
-        return iter(order.tolist())
-
-    def __len__(self):
-        return self._length
-
-
-def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray:
-    """Return the order of the samples: int64, shape (length,)."""
-    if not shuffle:
-        return np.arange(length)
-    return np.random.RandomState([seed, epoch]).permutation(length)
-
-
-class ShareSampler(gluon.data.Sampler):
-    """Draws a share of every batch; where that is nothing, the batch's first row."""
-
-    def __init__(self, batches: gluon.data.BatchSampler, share: Share):
-        self._batches, self._share = batches, share
-
-    def __iter__(self):
-        for rows in self._batches:
-            yield self._share.of(rows) or rows[:1]
-
-    def __len__(self):
-        return len(self._batches)
-
-
-class HostLoader:
-    """Batches assembled on the host, then copied to the contexts.
-
-    By ``gluon.data.DataLoader`` in this process, or by ``plan.workers`` processes that are watched
-    (:mod:`mxopt.workers`).
-
-    Args:
-        dataset: what is indexed.
-        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given.
-        share: this process's part of every batch; all of it if not given.
-        finish: made of each context's arrays of a batch, on that context; nothing if not given.
-
-    Raises:
-        CapacityError: shared memory does not hold the batches that workers have under way.
-    """
-
-    def __init__(
-        self,
-        dataset,
-        plan: Plan,
-        contexts: list,
-        shuffle: bool,
-        batchify=None,
-        share: Share = WHOLE,
-        finish: Callable | None = None,
-    ):
-        self._contexts, self._share, self._finish = contexts, share, finish
-        self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
-        starts = range(0, len(dataset), plan.batch_size)
-        self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
-        batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
-        self._batches = ShareSampler(batches, share)
-        self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
-        if plan.workers:
-            samples = min(plan.batch_size, len(dataset))
-            workers.check_shared_memory(samples * sample_bytes(dataset[0]), self._ahead)
-            self._workers = workers.Workers(dataset, plan.workers, batchify)
-        else:
-            self._workers = None
-            self._loader = gluon.data.DataLoader(
-                dataset, batch_sampler=self._batches, batchify_fn=batchify or host.batchify
-            )
-
-    @property
-    def epoch(self) -> int:
-        """The epoch that the next pass is, counted from 0; it decides the order."""
-        return self._sampler.epoch
-
-    @epoch.setter
-    def epoch(self, number: int):
-        self._sampler.epoch = number
-
-    def __len__(self):
-        return len(self._batches)
-
-    def __iter__(self):
-        working = self._workers
-        loaded = working.load(self._batches, self._ahead) if working else self._loader
-        for arrays, size in zip(loaded, self._sizes):
-            idle = not self._share.of(range(size))
-            if working and self._contexts[0].device_type == "cpu":
-                # At once: an operator's copy would wait for those of the step before.
-                arrays = [host.copied(host.view(array)) for array in arrays]
-            shards = split_and_load(arrays, self._contexts)
-            yield Batch(_finished(shards, self._finish), size, idle)
-
-
-class TakeRows:
-    """Makes batches of row numbers, in one go for each array.
-
-    Args:
-        arrays: each of shape (samples, ...), on the host.
-    """
-
-    def __init__(self, arrays: tuple):
-        self._kept = [host.view(array) for array in arrays]
-
-    def __call__(self, rows: list[int]) -> list:
-        """Return the arrays' rows, (len(rows), ...)."""
-        taken = []
-        for kept in self._kept:
-            array, memory = host.empty((len(rows), *kept.shape[1:]), kept.dtype)
-            kept.take(rows, axis=0, out=memory, mode="clip")  # any other mode takes a detour
-            taken.append(array)
-        return taken
-
-
-class DeviceLoader:
-    """Batches taken from arrays that live on the contexts; nothing is copied between them.
-
-    Each context holds every n-th sample and draws its share of a batch from those. On one
-    context the batches are those of :class:`HostLoader`.
-
-    Args:
-        resident: one tuple of arrays for each context.
-        share: this process's part of every batch; each process holds all samples.
-        finish: as for :class:`HostLoader`.
-
-    Raises:
-        PlanError: there are more contexts than samples in a batch.
-    """
-
-    def __init__(
-        self,
-        resident: list[tuple],
-        plan: Plan,
-        shuffle: bool,
-        share: Share = WHOLE,
-        finish: Callable | None = None,
-    ):
-        self._finish = finish
-        self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
-        self._share = share
-        self._shares = split_sizes(plan.batch_size, len(resident))
-        self.epoch = 0
-        if not self._shares[-1]:
-            raise PlanError(
-                f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
-                "preprocess='device' needs at least one for each"
-            )
-
-    def __len__(self):
-        return max(
-            -(-len(arrays[0]) // share) for arrays, share in zip(self._resident, self._shares)
-        )
-
-    def __iter__(self):
-        orders = [
-            epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
-            for arrays in self._resident
-        ]
-        self.epoch += 1
-        for step in range(len(self)):
-            shards, size = [], 0
-            for arrays, order, share in zip(self._resident, orders, self._shares):
-                rows = order[step * share : (step + 1) * share]
-                size += len(rows)
-                own = self._share.of(rows)
-                if len(own):
-                    shards.append(_taken(arrays, own))
-            idle = not shards
-            shards = shards or [_taken(self._resident[0], orders[0][:1])]
-            yield Batch(_finished(shards, self._finish), size, idle)
-
-
-def _taken(arrays: tuple, rows) -> tuple:
-    """Return the rows of arrays, on the context where they are."""
-    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
-    return tuple(nd.take(array, index) for array in arrays)
-
-
-def _finished(shards: list[tuple], finish: Callable | None) -> list[tuple]:
-    return [finish(*arrays) for arrays in shards] if finish else shards
 
 
 def make_loader(
@@ -255,8 +50,8 @@ def make_loader(
         share: this process's part of every batch.
 
     Returns:
-        A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of :class:`Batch`, one pass
-        an epoch, every sample once, the last batch as small as it comes.
+        A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of ``Batch``, one pass an
+        epoch, every sample once, the last batch as small as it comes.
 
     Raises:
         DataError: the data set is empty, or samples that are to be kept differ in shape.
@@ -322,10 +117,10 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
         if resident[device] is None:
             resident[device] = tuple(
                 nd.empty((counts[device], *shape), ctx=contexts[device], dtype=dtype)
-                for shape, dtype in map(_shape_and_dtype, sample)
+                for shape, dtype in map(host.shape_and_dtype, sample)
             )
         for kept, part in zip(resident[device], sample):
-            shape, _ = _shape_and_dtype(part)
+            shape, _ = host.shape_and_dtype(part)
             if kept.shape[1:] != shape:
                 raise DataError(
                     f"sample {number} has shape {shape} after its transform and others have "
@@ -337,13 +132,7 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
 
 def memory_needed(dataset, transform) -> int:
     """Return the bytes that all samples take after the transform, judged by the first one."""
-    return len(dataset) * sample_bytes(transform(*dataset[0]))
-
-
-def sample_bytes(sample) -> int:
-    """Return the bytes of a sample, an array or a tuple of them."""
-    parts = map(_shape_and_dtype, sample if isinstance(sample, tuple) else (sample,))
-    return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
+    return len(dataset) * host.sample_bytes(transform(*dataset[0]))
 
 
 def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
@@ -371,11 +160,6 @@ def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
 def _on(context, part):
     """Copy an array to a context; a plain number, as some data sets give labels, stays one."""
     return part.as_in_context(context) if isinstance(part, nd.NDArray) else part
-
-
-def _shape_and_dtype(part) -> tuple[tuple, type]:
-    array = part if isinstance(part, nd.NDArray) else np.asarray(part)
-    return array.shape, array.dtype
 
 
 def _to_host(resident: list[tuple]) -> tuple:

@@ -22,9 +22,10 @@ from mxnet import nd
 
 from mxopt import bucketing
 from mxopt.errors import DataError, PlanError
+from mxopt.loaders import Batch
 from mxopt.parallel import WHOLE, Share, split_and_load
-from mxopt.pipeline import Batch, epoch_order
 from mxopt.plan import Plan
+from mxopt.samplers import epoch_order
 
 
 class PairBatch:

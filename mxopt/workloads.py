@@ -238,7 +238,7 @@ class _Samples:
         self._transform = transform if stage == "transformed" else lambda *arrays: arrays
 
     def __iter__(self):
-        from mxopt.pipeline import Batch
+        from mxopt.loaders import Batch
 
         for index in range(len(self._dataset)):
             arrays = self._dataset[index]
