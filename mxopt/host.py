@@ -56,12 +56,13 @@ def copied(values: np.ndarray, context: mx.Context | None = None) -> nd.NDArray:
     return array
 
 
-def batchify(samples: list, context: mx.Context | None = None):
+def batchify(samples: list, context: mx.Context | None = None, into=None):
     """Make a batch of samples, as Gluon's ``default_batchify_fn`` does.
 
     Args:
         samples: arrays or numbers of one shape each, or tuples of them.
         context: where on the host, such as ``SHARED``; ``mx.cpu()`` if not given.
+        into: an earlier batch of the kind, whose arrays are filled anew where their shape fits.
 
     Returns:
         An array (samples, ...); for tuples a list with one for each of their parts.
@@ -70,7 +71,9 @@ def batchify(samples: list, context: mx.Context | None = None):
         DataError: the samples differ in shape.
     """
     if isinstance(samples[0], (tuple, list)):
-        return [batchify(list(parts), context) for parts in zip(*samples)]
+        columns = list(zip(*samples))
+        earlier = into or [None] * len(columns)
+        return [batchify(list(parts), context, old) for parts, old in zip(columns, earlier)]
     parts = [view(part) if on_host(part) else _numbers(part) for part in samples]
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
@@ -78,9 +81,11 @@ def batchify(samples: list, context: mx.Context | None = None):
             f"samples of a batch have the shapes {sorted(shapes)}; crop or pad them to one shape, "
             "or take batch_size=1"
         )
-    array, memory = empty((len(parts), *parts[0].shape), np.result_type(*parts), context)
-    np.stack(parts, out=memory)
-    return array
+    shape, kind = (len(parts), *parts[0].shape), np.result_type(*parts)
+    if into is None or shape_and_dtype(into) != (shape, kind):
+        into, _ = empty(shape, kind, context)
+    np.stack(parts, out=view(into))
+    return into
 
 
 def sample_bytes(sample) -> int:

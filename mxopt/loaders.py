@@ -37,7 +37,8 @@ class HostLoader:
 
     Args:
         dataset: what is indexed.
-        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given.
+        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given, and
+            always in workers.
         share: this process's part of every batch; all of it if not given.
         finish: made of each context's arrays of a batch, on that context; nothing if not given.
 
@@ -64,8 +65,9 @@ class HostLoader:
         self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
         if plan.workers:
             samples = min(plan.batch_size, len(dataset))
-            workers.check_shared_memory(samples * host.sample_bytes(dataset[0]), self._ahead)
-            self._workers = workers.Workers(dataset, plan.workers, batchify)
+            size = samples * host.sample_bytes(dataset[0])
+            workers.check_shared_memory(size, plan.workers, self._ahead)
+            self._workers = workers.Workers(dataset, plan.workers)
         else:
             self._workers = None
             self._loader = gluon.data.DataLoader(
@@ -89,9 +91,6 @@ class HostLoader:
         loaded = working.load(self._batches, self._ahead) if working else self._loader
         for arrays, size in zip(loaded, self._sizes):
             idle = not self._share.of(range(size))
-            if working and self._contexts[0].device_type == "cpu":
-                # At once: an operator's copy would wait for those of the step before.
-                arrays = [host.copied(host.view(array)) for array in arrays]
             shards = split_and_load(arrays, self._contexts)
             yield Batch(_finished(shards, self._finish), size, idle)
 

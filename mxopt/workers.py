@@ -4,7 +4,9 @@ Gluon's ``DataLoader`` replaces a worker that died and goes on waiting for its b
 default, without saying for which sample; where ``/dev/shm`` is full its workers die like that
 (apache/mxnet #18224). Here every worker has a pipe of its own and a place in which it notes the
 sample it is at, so that a worker that dies is noticed as soon as its batch is wanted, one that
-hangs after ``TIMEOUT``, and both by name. Arrays travel through shared memory, as Gluon's do.
+hangs after ``TIMEOUT``, and both by name. Arrays travel through shared memory, as Gluon's do, but
+not through new memory for each batch, which the kernel would have to clear, and both sides to have
+mapped page by page: that took more than half as long as loading the images.
 """
 
 from __future__ import annotations
@@ -44,12 +46,10 @@ class Workers:
     Args:
         dataset: indexed by the workers.
         count: processes.
-        batchify: makes a batch of a list of samples; ``host.batchify``, into shared memory, if
-            None.
         timeout: seconds that a batch may take.
     """
 
-    def __init__(self, dataset, count: int, batchify=None, timeout: float = TIMEOUT):
+    def __init__(self, dataset, count: int, timeout: float = TIMEOUT):
         self._timeout, self._ticket = timeout, 0
         self._at = memoryview(mmap.mmap(-1, 8 * count)).cast("q")
         # Workers make their sockets in this process's folder, which goes when it ends.
@@ -62,8 +62,8 @@ class Workers:
         self._processes, self._pipes = [], []
         for number in range(count):
             ours, theirs = context.Pipe()
-            arguments = theirs, dataset, batchify or _into_shared_memory, self._at, number
-            process = context.Process(target=_work, args=(*arguments, os.getpid()), daemon=True)
+            arguments = theirs, dataset, self._at, number, os.getpid()
+            process = context.Process(target=_work, args=arguments, daemon=True)
             process.start()
             theirs.close()
             self._processes.append(process)
@@ -72,7 +72,7 @@ class Workers:
         self.close = multiprocessing.util.Finalize(self, _kill, [self._processes], exitpriority=10)
 
     def load(self, batches: Iterable[list[int]], ahead: int) -> Iterator:
-        """Yield a batch for each list of sample numbers, in their order.
+        """Yield a batch of arrays on ``mx.cpu()`` for each list of sample numbers, in their order.
 
         Args:
             batches: the numbers of each batch's samples.
@@ -85,10 +85,12 @@ class Workers:
             Exception: whatever the data set or its transform raised, with the worker's traceback.
         """
         pending: deque = deque()
+        slots = slots_each(len(self._pipes), ahead)
         for samples in batches:
-            number = self._ticket % len(self._pipes)
+            turn, number = divmod(self._ticket, len(self._pipes))
             try:
-                self._pipes[number].send((self._ticket, samples))
+                # What was in the slot is of a batch that was received, or of a pass that was left.
+                self._pipes[number].send((self._ticket, turn % slots, samples))
             except OSError:
                 raise self._lost(number, samples) from None
             pending.append((self._ticket, samples))
@@ -113,7 +115,7 @@ class Workers:
                 raise self._lost(number, samples) from None
         if isinstance(batch, Exception):
             raise batch
-        return batch
+        return _copied(batch)
 
     def _lost(self, number: int, samples: list[int]) -> DataError:
         """Stop all workers and return what is to be said of one of them."""
@@ -139,41 +141,53 @@ _ADVICE = {
 }
 
 
-def check_shared_memory(batch: int, ahead: int) -> None:
-    """Make sure that ``/dev/shm`` holds the batches under way, the one waited for and the one used.
+def slots_each(count: int, ahead: int) -> int:
+    """Return how many batches each worker has in shared memory, so that it overwrites none that is
+    still to be received: of those ahead and the one waited for, each ``count``-th is its own."""
+    return ahead // count + 1
+
+
+def check_shared_memory(batch: int, count: int, ahead: int) -> None:
+    """Make sure that ``/dev/shm`` holds the batches that workers keep there.
 
     Args:
         batch: bytes of one batch.
+        count: workers.
         ahead: as for :meth:`Workers.load`.
 
     Raises:
         CapacityError: it does not, or is not there; the message gives both sizes.
     """
-    needed, shared = batch * (ahead + 2), shared_memory()
+    batches, shared = count * slots_each(count, ahead), shared_memory()
+    needed = batch * batches
     free = shared.free if shared else 0
     if needed > free:
         raise CapacityError(
-            f"{ahead + 2} batches under way need {needed / 2**20:,.1f} MiB of /dev/shm, which has "
+            f"{batches} batches under way need {needed / 2**20:,.1f} MiB of /dev/shm, which has "
             f"{free / 2**20:,.1f} MiB free: set workers=0, take less prefetch or smaller batches, "
             "or enlarge it (docker run --shm-size=2g)"
         )
 
 
-def _into_shared_memory(samples: list):
-    return host.batchify(samples, host.SHARED)
+def _copied(batch):
+    """Return a copy in this process's own memory: at once, where an operator waits for its turn."""
+    if isinstance(batch, nd.NDArray):
+        return host.copied(host.view(batch))
+    return [_copied(part) for part in batch]
 
 
-def _work(pipe, dataset, batchify, notes, number: int, parent: int) -> None:
+def _work(pipe, dataset, notes, number: int, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     end_with_parent(parent)
+    kept: dict = {}
     while True:
-        ticket, numbers = pipe.recv()
+        ticket, slot, numbers = pipe.recv()
         try:
             samples = []
             for notes[number] in numbers:
                 samples.append(dataset[notes[number]])
             notes[number] = _BATCHING
-            batch = batchify(samples)
+            batch = kept[slot] = host.batchify(samples, host.SHARED, kept.get(slot))
         except Exception as error:
             batch = ExceptionWithTraceback(error, error.__traceback__)
         pipe.send((ticket, batch))

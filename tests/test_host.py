@@ -45,3 +45,13 @@ def test_batches_are_gluon_s(samples, context):
 def test_samples_of_several_shapes_make_no_batch():
     with pytest.raises(DataError, match=r"shapes \[\(2,\), \(3,\)\]; crop or pad"):
         host.batchify([nd.zeros((2,)), nd.zeros((3,))])
+
+
+def test_an_earlier_batch_is_filled_anew_where_the_next_one_fits():
+    first = host.batchify([(nd.array([1.0, 2.0]), 3), (nd.array([4.0, 5.0]), 6)])
+    second = host.batchify([(nd.array([7.0, 8.0]), 9), (nd.array([1.0, 2.0]), 3)], into=first)
+    assert all(new is old for new, old in zip(second, first))
+    np.testing.assert_array_equal(second[0].asnumpy(), [[7, 8], [1, 2]])
+    np.testing.assert_array_equal(second[1].asnumpy(), [9, 3])
+    smaller = host.batchify([(nd.array([1.0, 2.0]), 3)], into=second)
+    assert [array.shape for array in smaller] == [(1, 2), (1,)]

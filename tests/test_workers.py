@@ -66,6 +66,16 @@ def test_batches_come_in_order_pass_after_pass(ahead):
     assert loaded(watched, ahead) == BATCHES
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
+    watched, kept = Workers(Sick(), 2), []
+    for _ in range(2):
+        for batch in watched.load(BATCHES, ahead):
+            time.sleep(0.02)  # until the workers have done all that was asked of them
+            kept.append(batch)
+    assert [batch.asnumpy()[:, 0].tolist() for batch in kept] == 2 * BATCHES
+
+
 @pytest.mark.fault(
     "workers",
     "a worker is killed",
