@@ -19,7 +19,7 @@ from mxopt import host
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _NEAREST, _BILINEAR = cv2.INTER_NEAREST, cv2.INTER_LINEAR  # 0 and 1, for MXNet as well
 
-# OpenCV's threads do not survive a fork, and a loader's worker would wait for them.
+# The workers of a loader share the processor already; MXNet does so with its own OpenCV.
 os.register_at_fork(after_in_child=lambda: cv2.setNumThreads(0))
 
 
