@@ -13,6 +13,8 @@ placement     runs on            result lives                 costs
 
 A loader yields :class:`Batch`: one tuple of arrays for each context, images *and* labels. The
 order of the samples depends only on seed and epoch, so placements can be compared at equal work.
+A pass is over the loader's ``epoch`` and begins at its ``step``, for which nothing before is read;
+after it they are the next epoch and 0.
 """
 
 from __future__ import annotations
@@ -46,15 +48,18 @@ class Batch(NamedTuple):
 
 
 class EpochSampler(gluon.data.Sampler):
-    """Visits every index once; shuffled anew in each epoch, the same way for the same seed."""
+    """Visits every index once; shuffled anew in each epoch, the same way for the same seed.
+
+    The next pass is that of ``epoch``, without the first ``skipped`` indices.
+    """
 
     def __init__(self, length: int, shuffle: bool, seed: int):
         self._length, self._shuffle, self._seed = length, shuffle, seed
-        self.epoch = 0
+        self.epoch = self.skipped = 0
 
     def __iter__(self):
-        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)
-        self.epoch += 1
+        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)[self.skipped :]
+        self.epoch, self.skipped = self.epoch + 1, 0
         return iter(order.tolist())
 
     def __len__(self):
@@ -106,7 +111,8 @@ class HostLoader:
         batchify=None,
         share: Share = WHOLE,
     ):
-        self._contexts, self._share = contexts, share
+        self._contexts, self._share, self._batch_size = contexts, share, plan.batch_size
+        self.step = 0
         self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         starts = range(0, len(dataset), plan.batch_size)
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
@@ -136,9 +142,11 @@ class HostLoader:
         return len(self._batches)
 
     def __iter__(self):
+        step, self.step = self.step, 0
+        self._sampler.skipped = step * self._batch_size
         working = self._workers
         loaded = working.load(self._batches, self._ahead) if working else self._loader
-        for arrays, size in zip(loaded, self._sizes):
+        for arrays, size in zip(loaded, self._sizes[step:]):
             idle = not self._share.of(range(size))
             yield Batch(split_and_load(arrays, self._contexts), size, idle)
 
@@ -177,7 +185,7 @@ class DeviceLoader:
         self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
         self._share = share
         self._shares = split_sizes(plan.batch_size, len(resident))
-        self.epoch = 0
+        self.epoch = self.step = 0
         if not self._shares[-1]:
             raise PlanError(
                 f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
@@ -194,8 +202,8 @@ class DeviceLoader:
             epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
             for arrays in self._resident
         ]
-        self.epoch += 1
-        for step in range(len(self)):
+        begin, self.epoch, self.step = self.step, self.epoch + 1, 0
+        for step in range(begin, len(self)):
             shards, size = [], 0
             for arrays, order, share in zip(self._resident, orders, self._shares):
                 rows = order[step * share : (step + 1) * share]
