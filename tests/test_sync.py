@@ -69,16 +69,18 @@ def test_processes_that_nobody_started_are_refused():
         fit(toy.toy(), Plan(sync="dist_sync", processes=2), ignore)
 
 
-def test_workers_that_go_on_from_different_epochs_are_refused():
+def test_workers_that_go_on_from_different_places_are_refused():
     class Second(sync.Alone):
         worker, workers = 1, 2
 
         def total(self, array):
             return array + 3  # the first worker has found a checkpoint
 
-    Second().check_equal(3, Path("kept"))
-    with pytest.raises(DataError, match="worker 1 goes on from epoch 0 of kept, and not all"):
-        Second().check_equal(0, Path("kept"))
+    Second().check_equal(3, 3, Path("kept"))
+    for place in ((0, 3), (3, 0)):
+        said = "worker 1 goes on from epoch {} and step {} of kept, and not all".format(*place)
+        with pytest.raises(DataError, match=said):
+            Second().check_equal(*place, Path("kept"))
 
 
 def test_horovod_that_is_not_installed_is_refused_with_how_to(monkeypatch):

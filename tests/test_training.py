@@ -5,10 +5,11 @@ import mxnet as mx
 import numpy as np
 import pytest
 import toy
+from mxnet import nd
 
-from mxopt import training
 from mxopt.errors import Diverged, PlanError
 from mxopt.plan import Plan
+from mxopt.position import stops
 from mxopt.training import fit
 
 
@@ -99,13 +100,29 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():
         fitted(Plan(), toy.toy(poison=0))
 
 
-def test_a_long_epoch_is_recorded_in_lines_that_are_not(monkeypatch):
+def test_a_long_epoch_is_read_and_recorded_in_parts_that_are_not(monkeypatch):
     whole = of(fitted(Plan(batch_size=2))[1], "steps")
-    monkeypatch.setattr(training, "STEPS_A_LINE", 4)
-    lines = of(fitted(Plan(batch_size=2))[1], "steps")
-    assert [len(line["losses"]) for line in lines] == [4, 4, 3]
+    joined, concat = [], nd.concat
+    monkeypatch.setattr(nd, "concat", lambda *a, **k: joined.append(len(a)) or concat(*a, **k))
+    figures, events = fitted(Plan(batch_size=2), checkpoint_steps=4)
+    lines = of(events, "steps")
+    # As many arrays, one a step, were held on the device.
+    assert [len(line["losses"]) for line in lines] == joined == [4, 4, 3]
     for name in ("losses", "sizes"):
         assert [value for line in lines for value in line[name]] == whole[0][name]
+    [epoch] = of(events, "epoch")
+    mean = np.average(whole[0]["losses"], weights=whole[0]["sizes"])
+    assert figures["train_loss"] == epoch["train_loss"] == pytest.approx(mean)
+    assert figures["samples"] == epoch["samples"] == 22
+
+
+def test_stops_are_whole_updates_and_never_an_epoch_s_end():
+    assert list(stops(11, 4)) == [4, 8]
+    assert list(stops(11, 4, accumulation=3)) == [6]
+    assert list(stops(4, 4)) == list(stops(3, 4)) == []
+    for every in (0, 10_001):
+        with pytest.raises(PlanError, match=f"checkpoint_steps={every} must be from 1 to 10,000"):
+            stops(11, every)
 
 
 def test_the_same_seed_gives_the_same_run():
