@@ -9,7 +9,6 @@ from mxnet import nd
 
 from mxopt.errors import Diverged, PlanError
 from mxopt.plan import Plan
-from mxopt.position import stops
 from mxopt.training import fit
 
 
@@ -114,15 +113,6 @@ def test_a_long_epoch_is_read_and_recorded_in_parts_that_are_not(monkeypatch):
     mean = np.average(whole[0]["losses"], weights=whole[0]["sizes"])
     assert figures["train_loss"] == epoch["train_loss"] == pytest.approx(mean)
     assert figures["samples"] == epoch["samples"] == 22
-
-
-def test_stops_are_whole_updates_and_never_an_epoch_s_end():
-    assert list(stops(11, 4)) == [4, 8]
-    assert list(stops(11, 4, accumulation=3)) == [6]
-    assert list(stops(4, 4)) == list(stops(3, 4)) == []
-    for every in (0, 10_001):
-        with pytest.raises(PlanError, match=f"checkpoint_steps={every} must be from 1 to 10,000"):
-            stops(11, every)
 
 
 def test_the_same_seed_gives_the_same_run():
