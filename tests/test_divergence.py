@@ -29,8 +29,11 @@ def spoiled(after):
     return loss
 
 
-def train(plan, folder=None, **recipe):
-    fit(toy.toy(**recipe), plan, lambda event, **fields: None, checkpoints=folder)
+def train(plan, folder=None, checkpoint_steps=1000, **recipe):
+    fit(
+        toy.toy(**recipe), plan, lambda event, **fields: None,
+        checkpoints=folder, checkpoint_steps=checkpoint_steps,
+    )  # fmt: skip
 
 
 def test_a_divergence_later_on_is_named_by_its_step():
@@ -55,15 +58,17 @@ def test_after_a_loss_that_is_no_number_the_last_good_weights_are_kept_and_named
 
 @pytest.mark.fault(
     "numbers",
-    "an epoch's last step spoils the weights, which its losses do not show",
+    "the last step before a checkpoint spoils the weights, which its losses do not show",
     sees="diverged at step 1: its update left weights not finite...none was written yet",
-    lost="that epoch",
+    lost="the steps since the checkpoint before",
 )
-@pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-1"])
-def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, sees):
-    plan = Plan(batch_size=22, learning_rate=1e38, weight_decay=1e3, devices=devices)
+@pytest.mark.parametrize(
+    ("devices", "size", "every"), [("cpu:0", 22, 1000), ("cpu:0-1", 22, 1000), ("cpu:0", 11, 1)]
+)
+def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, size, every, sees):
+    plan = Plan(batch_size=size, learning_rate=1e38, weight_decay=1e3, devices=devices)
     with sees.raised(Diverged):
-        train(plan, tmp_path)
+        train(plan, tmp_path, every)
     assert not any(tmp_path.iterdir())
 
 

@@ -16,10 +16,9 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn
 from test_checkpoint import PLANS, train, with_dropout
 
-from mxopt import checkpoint
+from mxopt import checkpoint, position
 from mxopt.errors import DataError, PlanError
 from mxopt.plan import Plan
-from mxopt.position import stops
 from mxopt.sequences import PairBatch
 from mxopt.task import Data, Recipe
 
@@ -156,15 +155,16 @@ def test_the_loss_scale_goes_on_within_an_epoch(tmp_path):
         from mxopt.plan import Plan
         plan = Plan(batch_size=4, epochs=4, precision="bfloat16", momentum=0.9)
         out = []
-        for folder, stop in ((None, None), (sys.argv[1], "step 8"), (sys.argv[1], None)):
+        whole, left = (Path(folder) for folder in sys.argv[1:])
+        for folder, stop in ((whole, None), (left, "step 8"), (left, None)):
             # The seventh step and the eighth overflow, whichever process takes them.
             recipe = test_position.overflowing_at({6, 7} if len(out) < 2 else set())
             out.append(test_position.train(
-                plan, folder and Path(folder), stop, recipe, checkpoint_steps=2))
+                plan, folder, stop, recipe, checkpoint_steps=2))
         print(json.dumps(out))
     """
     child = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)],
+        [sys.executable, "-c", textwrap.dedent(code), tmp_path / "whole", tmp_path / "left"],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert child.returncode == 0, child.stderr
@@ -173,6 +173,12 @@ def test_the_loss_scale_goes_on_within_an_epoch(tmp_path):
     assert (second["resumed_epochs"], second["resumed_steps"]) == (1, 2)
     assert begun + rest == losses
     assert without_times({**second, **whole}) == without_times(second)
+    scales = [
+        json.loads((tmp_path / name / "epoch-0004.json").read_text())["loss_scale"]
+        for name in ("whole", "left")
+    ]
+    assert scales[0] == scales[1]
+    assert scales[0]["_loss_scale"] == 2**14
 
 
 def overflowing_at(steps):
@@ -190,12 +196,20 @@ def overflowing_at(steps):
 
 
 def test_stops_are_whole_updates_and_never_an_epoch_s_end():
-    assert list(stops(11, 4)) == [4, 8]
-    assert list(stops(11, 4, accumulation=3)) == [6]
-    assert list(stops(4, 4)) == list(stops(3, 4)) == []
+    assert list(position.stops(11, 4)) == [4, 8]
+    assert list(position.stops(11, 4, accumulation=3)) == [6]
+    assert list(position.stops(4, 4)) == list(position.stops(3, 4)) == []
     for every in (0, 10_001):
         with pytest.raises(PlanError, match=f"checkpoint_steps={every} must be from 1 to 10,000"):
-            stops(11, every)
+            position.stops(11, every)
+
+
+def test_every_stop_has_a_seed_of_its_own():
+    places = [(e, s, w) for e in range(20) for s in range(0, 5000, 50) for w in range(4)]
+    plans = [Plan(seed=seed) for seed in range(3)]
+    seeds = {position.seed(plan, *place) for plan in plans for place in places}
+    assert len(seeds) == len(plans) * len(places)
+    assert position.seed(Plan(seed=7), 0, 0, 0) == 7
 
 
 def test_the_last_two_checkpoints_are_kept_in_the_order_of_their_numbers(tmp_path):
