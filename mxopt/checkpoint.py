@@ -7,7 +7,8 @@ with another hash than it says, does not exist: whenever the process dies, the l
 still there. The last two are kept.
 
 Nothing random needs keeping: it begins anew at every such place, with a seed made of the plan's,
-the epoch and the step.
+the epoch and the step. (Not in ``plan.workers``: these processes have generators of their own, and
+a transform that draws from them draws something else after an interruption.)
 """
 
 from __future__ import annotations

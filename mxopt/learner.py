@@ -47,7 +47,7 @@ class Learner:
     """A network in training, with all that one step needs.
 
     Attributes:
-        net: what is trained; of ``whole``, the part that learns.
+        whole: the whole network; ``net`` is the part of it that learns.
     """
 
     recipe: Recipe

@@ -71,19 +71,24 @@ def stops(count: int, every: int, accumulation: int = 1) -> range:
 
     Args:
         count: steps of the epoch.
-        every: steps between two stops, rounded up to whole updates.
+        every: steps between two stops, at least 1, rounded up to whole updates.
         accumulation: steps of an update.
-
-    Raises:
-        PlanError: ``every`` is less than 1, or more steps than a record's line takes.
     """
-    if not 1 <= every <= STEPS_A_LINE:
-        raise PlanError(
-            f"checkpoint_steps={every} must be from 1 to {STEPS_A_LINE:,}: the losses of so many "
-            "steps are held until they are read together"
-        )
     every = -(-every // accumulation) * accumulation
     return range(every, count, every)
+
+
+def check(every: int) -> None:
+    """Make sure that stops can be so many steps apart.
+
+    Raises:
+        PlanError: that is no whole number from 1 to what a record's line takes.
+    """
+    if not isinstance(every, int) or not 1 <= every <= STEPS_A_LINE:
+        raise PlanError(
+            f"checkpoint_steps={every!r} must be a whole number from 1 to {STEPS_A_LINE:,}: the "
+            "losses of so many steps are held until they are read together"
+        )
 
 
 def seed(plan: Plan, epoch: int, step: int, worker: int) -> int:

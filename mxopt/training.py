@@ -84,6 +84,7 @@ def fit(
 
 def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoint_steps) -> dict:
     begin = time.perf_counter()
+    position.check(checkpoint_steps)
     together = sync.for_plan(plan)
     evaluate = evaluate and not together.worker
     checks = checks if evaluate else 1
@@ -160,7 +161,7 @@ def _train_epoch(learner, loaders, at: Position, checks, every, write, keep) -> 
     if at.step and at.count != count:
         raise DataError(
             f"the checkpoint was left at step {at.step} of {at.count}, and now an epoch has "
-            f"{count}: the data is not what it was; bring it back, or delete the checkpoint"
+            f"{count}: the data is not what it was; bring it back, or delete the checkpoints"
         )
     at.count = count
     stops = position.stops(count, every, plan.accumulation)

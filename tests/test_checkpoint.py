@@ -98,7 +98,7 @@ def flipped(content):
     "files",
     "the newest checkpoint is damaged, in any of its three files",
     sees="resumed epochs 2",
-    lost="the epoch after the one before",
+    lost="the steps since the checkpoint before",
 )
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, end, damage, sees):
     plan = PLANS["momentum"]
@@ -125,7 +125,7 @@ def test_a_manifest_that_says_other_numbers_is_a_damaged_one(tmp_path):
     "runs",
     "the process dies before a checkpoint is whole",
     sees="resumed epochs 2",
-    lost="the epoch of that checkpoint",
+    lost="the steps since the checkpoint before",
 )
 def test_a_crash_while_writing_leaves_the_last_good_one(tmp_path, monkeypatch, sees):
     plan = PLANS["momentum"]
@@ -155,7 +155,7 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
     "runs",
     "a run with `--checkpoints` is killed, and the same command given again",
     sees="resumed epochs...resumed steps",
-    lost="the steps since the last checkpoint, 1,000 or what `--checkpoint-steps` says at most",
+    lost="the steps since the last checkpoint: at most 1,000, or what `--checkpoint-steps` says",
 )
 @pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "20"]])
 @pytest.mark.parametrize("moment", range(2))
@@ -256,7 +256,7 @@ def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(
     "disk",
     "the disk is full when a checkpoint is written",
     sees="cannot write ...epoch-0003 (MXNet could not write all of it); free some space",
-    lost="the epoch of that checkpoint",
+    lost="the steps since the checkpoint before",
 )
 @pytest.mark.parametrize("short", [1, 700])
 def test_a_full_disk_leaves_the_checkpoints_before(tmp_path, little_disk, short, sees):

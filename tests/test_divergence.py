@@ -45,7 +45,7 @@ def test_a_divergence_later_on_is_named_by_its_step():
     "numbers",
     "a loss is no number, in a run with `--checkpoints`",
     sees="diverged at step 16: loss nan...the last good weights are in ...epoch-0002.params",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_after_a_loss_that_is_no_number_the_last_good_weights_are_kept_and_named(tmp_path, sees):
     plan = Plan(batch_size=4, epochs=5)  # 6 steps an epoch
@@ -76,7 +76,7 @@ def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, size
     "numbers",
     "only the loss of the validation or the test is infinite",
     sees="diverged by step 6: ..._loss is inf",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 @pytest.mark.parametrize(("calls", "split"), [(2, "validation"), (4, "test")])
 def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, split, sees):
@@ -99,7 +99,7 @@ def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, spli
     "under AMP, gradients overflow whatever the loss scale",
     sees="ended as diverged: diverged at step 29: its gradients overflow without a loss scale too, "
     "after 17 skipped steps; lower learning_rate",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_overflows_that_no_loss_scale_mends_end_the_command(tmp_path, sees):
     record = tmp_path / "run.jsonl"

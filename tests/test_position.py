@@ -199,9 +199,13 @@ def test_stops_are_whole_updates_and_never_an_epoch_s_end():
     assert list(position.stops(11, 4)) == [4, 8]
     assert list(position.stops(11, 4, accumulation=3)) == [6]
     assert list(position.stops(4, 4)) == list(position.stops(3, 4)) == []
-    for every in (0, 10_001):
-        with pytest.raises(PlanError, match=f"checkpoint_steps={every} must be from 1 to 10,000"):
-            position.stops(11, every)
+
+
+def test_stops_that_cannot_be_are_refused_before_anything_is_read():
+    recipe = toy.toy(data=lambda: pytest.fail("it was read"))
+    for every in (0, 10_001, 2.5):
+        with pytest.raises(PlanError, match=f"checkpoint_steps={every} must be a whole number"):
+            train(Plan(), recipe=recipe, checkpoint_steps=every)
 
 
 def test_every_stop_has_a_seed_of_its_own():

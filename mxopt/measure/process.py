@@ -136,7 +136,7 @@ def _record_of(record, worker: int) -> Path:
 def _what_is_left(record: Path) -> str:
     kept = by_number(record.with_suffix(".checkpoints").glob("epoch-*.json"))
     if not kept:
-        return "there is no checkpoint to go on from: --checkpoints keeps some"
+        return "there is no checkpoint to go on from; --checkpoints writes them"
     return f"the same command goes on from the checkpoint {kept[-1]}"
 
 
