@@ -132,10 +132,9 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
         at.end_epoch()
         keep()
     learner.average.put()
-    scores = at.scores
     if evaluate:
-        scores = {**scores, **learner.evaluate(loaders["test"], "test")}
-        divergence.check_scores(scores, at.steps)
+        at.scores.update(learner.evaluate(loaders["test"], "test"))
+        divergence.check_scores(at.scores, at.steps)
     first_seconds, first_size = at.first
     steady = at.totals["seconds"] - first_seconds
     return {
@@ -146,7 +145,7 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
         "setup_seconds": setup,
         "end_to_end_seconds": time.perf_counter() - begin,
         "train_loss": at.train_loss,
-        **scores,
+        **at.scores,
         "skipped_steps": learner.numbers.skipped_steps,
         **resumed,
     }
