@@ -1,11 +1,14 @@
 """Checkpoints: everything that a run needs to go on after its process is gone.
 
-After an epoch the network, the optimizer's state, the loss scale, the weights' average and the
-figures so far are written into files of their own, and last a manifest with the files' SHA-256 and
-its own. A checkpoint without a manifest, or with another hash than it says, does not exist:
-whenever the process dies, the last good one is still there. The last two are kept.
+After an epoch, and at every stop within one (:mod:`mxopt.position`), the network, the optimizer's
+state, the loss scale, the weights' average and the figures so far are written into files of their
+own, and last a manifest with the files' SHA-256 and its own. A checkpoint without a manifest, or
+with another hash than it says, does not exist: whenever the process dies, the last good one is
+still there. The last two are kept.
 
-Nothing random needs keeping: every epoch begins with a seed made of the plan's and its number.
+Nothing random needs keeping: it begins anew at every such place, with a seed made of the plan's,
+the epoch and the step. (Not in ``plan.workers``: these processes have generators of their own, and
+a transform that draws from them draws something else after an interruption.)
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from mxnet.base import MXNetError
 from mxopt.averaging import Average
 from mxopt.datasets.download import file_sha256
 from mxopt.errors import PlanError
-from mxopt.files import replace_text, unwritable
+from mxopt.files import by_number, replace_text, unwritable
 from mxopt.plan import Plan
 
 KEPT = 2
@@ -36,6 +39,7 @@ class Training:
         net: the whole network; ``trainer`` updates it, ``average`` follows it.
         plan: the switches; ``name`` is the recipe's.
         contexts: where the parameters are.
+        every: steps between two checkpoints within an epoch.
     """
 
     net: gluon.Block
@@ -44,6 +48,7 @@ class Training:
     plan: Plan
     name: str
     contexts: list
+    every: int
 
 
 def save(folder: Path, training: Training, progress: dict) -> None:
@@ -52,12 +57,15 @@ def save(folder: Path, training: Training, progress: dict) -> None:
     Args:
         folder: of this run; made if it is not there.
         training: what to keep.
-        progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done.
+        progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done, and
+            ``step`` that of the steps of the next one.
 
     Raises:
         RecordError: the folder cannot be written to; the checkpoints before are still there.
     """
     stem = f"epoch-{progress['epoch']:04d}"
+    if progress["step"]:
+        stem += f"-step-{progress['step']:07d}"
     arrays: list[nd.NDArray] = []
     states = [_packed(updater.states, arrays) for updater in training.trainer._updaters]
     means = _packed(training.average.means, arrays)
@@ -75,6 +83,7 @@ def save(folder: Path, training: Training, progress: dict) -> None:
     manifest = {
         "recipe": training.name,
         "plan": training.plan.as_dict(),
+        "every": training.every,
         "progress": progress,
         "states": states,
         "average": {"steps": training.average.steps, "means": means},
@@ -84,7 +93,7 @@ def save(folder: Path, training: Training, progress: dict) -> None:
     }
     manifest["sha256"]["json"] = _own_sha256(manifest)
     replace_text(folder / f"{stem}.json", json.dumps(manifest))
-    for old in sorted(folder.glob("epoch-*.json"))[:-KEPT]:
+    for old in by_number(folder.glob("epoch-*.json"))[:-KEPT]:
         for path in (old, old.with_suffix(".params"), old.with_suffix(".states")):
             path.unlink(missing_ok=True)
 
@@ -93,15 +102,18 @@ def restore(folder: Path, training: Training) -> dict | None:
     """Put the newest good checkpoint back and return its progress; None if there is none.
 
     Raises:
-        PlanError: it is of another recipe or plan.
+        PlanError: it is of another recipe or plan, or of other steps between two checkpoints.
     """
-    for path in sorted(folder.glob("epoch-*.json"), reverse=True):
+    for path in reversed(by_number(folder.glob("epoch-*.json"))):
         manifest = _good(path)
         if manifest is None:
             continue
         kept = Plan.from_dict(manifest["plan"])
-        if manifest["recipe"] != training.name or kept != training.plan:
+        every = manifest.get("every", training.every)  # once they were written after epochs only
+        if (manifest["recipe"], kept, every) != (training.name, training.plan, training.every):
             differing = ", ".join(kept.diff(training.plan)) or f"recipe {manifest['recipe']}"
+            if every != training.every:
+                differing = f"checkpoint_steps={every}"
             raise PlanError(
                 f"{path} is a checkpoint of something else ({differing} differs); name another "
                 "folder, or delete it"
@@ -130,7 +142,7 @@ def restore(folder: Path, training: Training) -> dict | None:
 
 def newest(folder: Path) -> Path | None:
     """Return the file of the newest good checkpoint's weights, or None if there is none."""
-    manifests = sorted(folder.glob("epoch-*.json"), reverse=True)
+    manifests = reversed(by_number(folder.glob("epoch-*.json")))
     good = (path.with_suffix(".params") for path in manifests if _good(path))
     return next(good, None)
 

@@ -58,7 +58,10 @@ def _parser() -> argparse.ArgumentParser:
                      help="an option of the recipe, such as size=160")  # fmt: skip
     run.add_argument("--record", type=Path, help="where the record goes")
     run.add_argument("--checkpoints", action="store_true",
-                     help="keep one an epoch; the same command goes on after a crash")  # fmt: skip
+                     help="keep the last two of those after each epoch and every 1,000 steps of it;"
+                     " the same command goes on after a crash")  # fmt: skip
+    run.add_argument("--checkpoint-steps", type=int, metavar="STEPS",
+                     help="checkpoints after every so many steps of an epoch")  # fmt: skip
     where = run.add_mutually_exclusive_group()
     where.add_argument("--hosts", type=Path, metavar="FILE",
                        help="machines to start the plan's processes on by ssh")  # fmt: skip
@@ -141,7 +144,9 @@ def _run(chosen) -> int:
     first = not chosen.under or cluster.task_number(chosen.under, os.environ) == 0
     if first:
         print(f"record: {record}")
-    if chosen.checkpoints:
+    if chosen.checkpoint_steps is not None:
+        options["checkpoint_steps"] = chosen.checkpoint_steps
+    if chosen.checkpoints or chosen.checkpoint_steps is not None:
         options["checkpoints"] = True
         if first:
             measure.left_over(record, "mxopt.workloads:train", plan, options)

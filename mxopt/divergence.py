@@ -68,5 +68,5 @@ def naming_checkpoint(folder: Path | None):
         if folder is None:
             raise
         last = checkpoint.newest(folder)
-        kept = f"the last good weights are in {last}" if last else "no epoch was done, none is kept"
+        kept = f"the last good weights are in {last}" if last else "none was written yet"
         raise Diverged(f"{error}. Checkpoints: {kept}") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from mxopt.errors import RecordError
@@ -30,6 +32,11 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
         with contextlib.suppress(OSError):
             scratch.unlink()
         raise unwritable(path, error) from None
+
+
+def by_number(paths: Iterable[Path]) -> list[Path]:
+    """Return files in the order of the numbers in their names, 9 before 10 and 10 before 10-2."""
+    return sorted(paths, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.stem)])
 
 
 def unwritable(path: str | os.PathLike, error: OSError) -> RecordError:

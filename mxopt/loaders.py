@@ -57,6 +57,7 @@ class HostLoader:
         finish: Callable | None = None,
     ):
         self._contexts, self._share, self._finish = contexts, share, finish
+        self._batch_size, self.step = plan.batch_size, 0
         self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         starts = range(0, len(dataset), plan.batch_size)
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
@@ -87,9 +88,11 @@ class HostLoader:
         return len(self._batches)
 
     def __iter__(self):
+        step, self.step = self.step, 0
+        self._sampler.skipped = step * self._batch_size
         working = self._workers
         loaded = working.load(self._batches, self._ahead) if working else self._loader
-        for arrays, size in zip(loaded, self._sizes):
+        for arrays, size in zip(loaded, self._sizes[step:]):
             idle = not self._share.of(range(size))
             shards = split_and_load(arrays, self._contexts)
             yield Batch(_finished(shards, self._finish), size, idle)
@@ -142,7 +145,7 @@ class DeviceLoader:
         self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
         self._share = share
         self._shares = split_sizes(plan.batch_size, len(resident))
-        self.epoch = 0
+        self.epoch = self.step = 0
         if not self._shares[-1]:
             raise PlanError(
                 f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
@@ -159,8 +162,8 @@ class DeviceLoader:
             epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
             for arrays in self._resident
         ]
-        self.epoch += 1
-        for step in range(len(self)):
+        begin, self.epoch, self.step = self.step, self.epoch + 1, 0
+        for step in range(begin, len(self)):
             shards, size = [], 0
             for arrays, order, share in zip(self._resident, orders, self._shares):
                 rows = order[step * share : (step + 1) * share]

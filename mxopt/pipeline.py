@@ -16,7 +16,8 @@ left to the batch, where it is wanted: what is kept, passed on by workers and co
 
 A loader (:mod:`mxopt.loaders`) yields ``Batch``: one tuple of arrays for each context, images *and*
 labels. The order of the samples depends only on seed and epoch, so placements can be compared at
-equal work.
+equal work. A pass is over the loader's ``epoch`` and begins at its ``step``, for which nothing
+before is read; after it they are the next epoch and 0.
 """
 
 from __future__ import annotations

@@ -9,15 +9,18 @@ from mxopt.parallel import Share
 
 
 class EpochSampler(gluon.data.Sampler):
-    """Visits every index once; shuffled anew in each epoch, the same way for the same seed."""
+    """Visits every index once; shuffled anew in each epoch, the same way for the same seed.
+
+    The next pass is that of ``epoch``, without the first ``skipped`` indices.
+    """
 
     def __init__(self, length: int, shuffle: bool, seed: int):
         self._length, self._shuffle, self._seed = length, shuffle, seed
-        self.epoch = 0
+        self.epoch = self.skipped = 0
 
     def __iter__(self):
-        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)
-        self.epoch += 1
+        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)[self.skipped :]
+        self.epoch, self.skipped = self.epoch + 1, 0
         return iter(order.tolist())
 
     def __len__(self):

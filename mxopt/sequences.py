@@ -103,7 +103,7 @@ class SentenceLoader:
         self._dataset, self._transform, self._collate = dataset, transform, collate
         self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
         self._share = share
-        self.epoch = 0
+        self.epoch = self.step = 0
         self._kept = self._resident = None
         pairs = [transform(*dataset[row]) for row in range(len(dataset))]
         # One more on each side, for begin and end of the sentence.
@@ -133,8 +133,8 @@ class SentenceLoader:
         return len(self.batches(0))
 
     def __iter__(self):
-        batches = self.batches(self.epoch)
-        self.epoch += 1
+        batches = self.batches(self.epoch)[self.step :]
+        self.epoch, self.step = self.epoch + 1, 0
         for batch in batches:
             size = int(self._lengths[batch.rows, 1].sum())
             own = self._share.of(batch.rows)

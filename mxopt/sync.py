@@ -62,17 +62,17 @@ class Alone:
         """Return an array (1,) float32 added up over all workers, without waiting."""
         return array
 
-    def check_equal(self, epoch: int, folder) -> None:
-        """Make sure that all workers go on from the same epoch of their checkpoints.
+    def check_equal(self, epoch: int, step: int, folder) -> None:
+        """Make sure that all workers go on from the same step of the same epoch.
 
         Raises:
             DataError: they do not, so the folder is not the same one for all.
         """
-        whole = self.total(nd.array([epoch])).asscalar()
-        if whole != epoch * self.workers:
+        totals = [self.total(nd.array([number])).asscalar() for number in (epoch, step)]
+        if totals != [epoch * self.workers, step * self.workers]:
             raise DataError(
-                f"worker {self.worker} goes on from epoch {epoch} of {folder}, and not all others "
-                "do; put the record on a disk that all hosts share"
+                f"worker {self.worker} goes on from epoch {epoch} and step {step} of {folder}, and "
+                "not all others do; put the record on a disk that all hosts share"
             )
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from mxopt import host
 from mxopt.engine import timed
 from mxopt.plan import Plan
+from mxopt.position import CHECKPOINT_STEPS
 
 
 def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
           checks: int = 1, keep: int | None = None, checkpoints: bool = False,
-          **options) -> dict:  # fmt: skip
+          checkpoint_steps: int = CHECKPOINT_STEPS, **options) -> dict:  # fmt: skip
     """Train a recipe; the figures are those of ``mxopt.training.fit``.
 
     Args:
@@ -28,7 +29,8 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
         recipe, options: what is trained.
         keep: the seed of the run whose weights are left beside its record, as ``.params``; several
             runs of an arm then leave one file.
-        checkpoints: whether to leave checkpoints beside the record, and go on from them.
+        checkpoints: whether to leave checkpoints beside the record, and go on from them;
+            ``checkpoint_steps`` as for ``fit``.
     """
     from mxopt import recipes, training
     from mxopt.cluster import worker_number
@@ -37,7 +39,9 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
     record = Path(os.environ["MXOPT_RECORD"]) if "MXOPT_RECORD" in os.environ else None
     folder = record.with_suffix(".checkpoints") if record and checkpoints else None
     made = recipes.load(recipe, **options)
-    figures = training.fit(made, plan, write, nets.append, evaluate, checks, folder)
+    figures = training.fit(
+        made, plan, write, nets.append, evaluate, checks, folder, checkpoint_steps
+    )
     if worker_number(os.environ):
         return figures  # the first worker leaves what there is to leave
     if keep == plan.seed and record:

@@ -1,6 +1,7 @@
 import json
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -31,18 +32,25 @@ def with_dropout(contexts):
     return net
 
 
-def train(plan, folder=None, stop=None):
-    """Return the figures and every step's loss; stop in the middle of an epoch if one is named."""
+def train(plan, folder=None, stop=None, recipe=None, seen=None, **how):
+    """Return the figures and every step's loss.
+
+    Stop within an epoch, or at a step of the whole run, ``"step 7"``, if one is named; ``seen`` is
+    a list for the other events.
+    """
     losses = []
 
     def write(event, **fields):
         if event == "steps":
-            if fields["epoch"] == stop:
+            if stop in (fields["epoch"], f"step {len(losses)}"):
                 raise Stopped
             losses.extend(fields["losses"])
+        elif seen is not None:
+            seen.append((event, fields))
 
     try:
-        figures = fit(toy.toy(network=with_dropout), plan, write, checkpoints=folder)
+        recipe = recipe or toy.toy(network=with_dropout)
+        figures = fit(recipe, plan, write, checkpoints=folder, **how)
     except Stopped:
         figures = None
     return figures, losses
@@ -90,7 +98,7 @@ def flipped(content):
     "files",
     "the newest checkpoint is damaged, in any of its three files",
     sees="resumed epochs 2",
-    lost="the epoch after the one before",
+    lost="the steps since the checkpoint before",
 )
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, end, damage, sees):
     plan = PLANS["momentum"]
@@ -117,7 +125,7 @@ def test_a_manifest_that_says_other_numbers_is_a_damaged_one(tmp_path):
     "runs",
     "the process dies before a checkpoint is whole",
     sees="resumed epochs 2",
-    lost="the epoch of that checkpoint",
+    lost="the steps since the checkpoint before",
 )
 def test_a_crash_while_writing_leaves_the_last_good_one(tmp_path, monkeypatch, sees):
     plan = PLANS["momentum"]
@@ -146,12 +154,14 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
 @pytest.mark.fault(
     "runs",
     "a run with `--checkpoints` is killed, and the same command given again",
-    sees="resumed epochs",
-    lost="the epoch in work",
+    sees="resumed epochs...resumed steps",
+    lost="the steps since the last checkpoint: at most 1,000, or what `--checkpoint-steps` says",
 )
-def test_a_killed_command_goes_on_where_it_was(tmp_path, sees):
+@pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "20"]])
+@pytest.mark.parametrize("moment", range(2))
+def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, moment):
     words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=1200"]
-    command = [sys.executable, "-m", "mxopt.cli", "run", *words, "--checkpoints", "--record"]
+    command = [sys.executable, "-m", "mxopt.cli", "run", *words, *where, "--record"]
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
     def start(record):
@@ -166,17 +176,18 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path, sees):
     folder = record.with_suffix(".checkpoints")
     while killed.poll() is None and not list(folder.glob("epoch-*.json")):
         time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.3) * moment)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
-    done = json.loads(max(folder.glob("epoch-*.json")).read_text())["progress"]["epoch"]
+    done = json.loads(files.by_number(folder.glob("epoch-*.json"))[-1].read_text())["progress"]
     again = start(record)
     sees(again.communicate()[0])
     assert again.returncode == 0
     expected, resumed = read_run(whole), read_run(record)
-    assert resumed.only("resumed")["epoch"] == done
-    assert [e["losses"] for e in resumed.steps()] == [
-        e["losses"] for e in list(expected.steps())[done:]
-    ]
+    assert resumed.only("resumed")["epoch"] == done["epoch"]
+    assert resumed.only("resumed")["step"] == done["step"]
+    before, after = ([n for e in run.steps() for n in e["losses"]] for run in (expected, resumed))
+    assert after == before[done["steps"] :]
     assert resumed.figures["test_loss"] == expected.figures["test_loss"]
     assert record.with_suffix(".killed-1").exists()
 
@@ -194,19 +205,23 @@ PHASES = {
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    ("every", "late"), [(1000, "epoch-0002.json"), (4, "epoch-0001-step-0000004.json")]
+)
 @pytest.mark.fault(
     "runs",
     "a run is killed while it reads data, sets up, trains, validates, or at "
     "any step of writing a checkpoint",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
     sees="the process ended without writing its result",
 )
-def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(tmp_path, phase, sees):
+def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(
+    tmp_path, phase, every, late, sees
+):
     plan, folder, record = PLANS["momentum"], tmp_path / "kept", tmp_path / "run.jsonl"
 
     def at(place):
-        late = (folder / "epoch-0002.json").exists()
-        if place == PHASES[phase] and (late or place in ("data", "setup")):
+        if place == PHASES[phase] and ((folder / late).exists() or place in ("data", "setup")):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def killed():
@@ -221,18 +236,19 @@ def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(tmp_path, 
                 writer.write(event, **fields)
                 at(event)
 
-            fit(toy.toy(network=with_dropout), plan, write, checkpoints=folder)
+            recipe = toy.toy(network=with_dropout)
+            fit(recipe, plan, write, checkpoints=folder, checkpoint_steps=every)
 
     process = multiprocessing.get_context("fork").Process(target=killed)
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     sees(read_run(record).reason)
-    whole, losses = train(plan)
-    figures, rest = train(plan, folder)
-    done = figures.get("resumed_epochs", 0)
-    assert done >= (0 if phase in ("it reads data", "it sets up") else 2)
-    assert rest == losses[6 * done :]
+    whole, losses = train(plan, checkpoint_steps=every)
+    figures, rest = train(plan, folder, checkpoint_steps=every)
+    done = 6 * figures.get("resumed_epochs", 0) + figures.get("resumed_steps", 0)
+    assert done >= (0 if phase in ("it reads data", "it sets up") else {1000: 12, 4: 10}[every])
+    assert rest == losses[done:]
     assert figures["test_loss"] == whole["test_loss"]
 
 
@@ -240,7 +256,7 @@ def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(tmp_path, 
     "disk",
     "the disk is full when a checkpoint is written",
     sees="cannot write ...epoch-0003 (MXNet could not write all of it); free some space",
-    lost="the epoch of that checkpoint",
+    lost="the steps since the checkpoint before",
 )
 @pytest.mark.parametrize("short", [1, 700])
 def test_a_full_disk_leaves_the_checkpoints_before(tmp_path, little_disk, short, sees):

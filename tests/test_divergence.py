@@ -29,8 +29,11 @@ def spoiled(after):
     return loss
 
 
-def train(plan, folder=None, **recipe):
-    fit(toy.toy(**recipe), plan, lambda event, **fields: None, checkpoints=folder)
+def train(plan, folder=None, checkpoint_steps=1000, **recipe):
+    fit(
+        toy.toy(**recipe), plan, lambda event, **fields: None,
+        checkpoints=folder, checkpoint_steps=checkpoint_steps,
+    )  # fmt: skip
 
 
 def test_a_divergence_later_on_is_named_by_its_step():
@@ -42,7 +45,7 @@ def test_a_divergence_later_on_is_named_by_its_step():
     "numbers",
     "a loss is no number, in a run with `--checkpoints`",
     sees="diverged at step 16: loss nan...the last good weights are in ...epoch-0002.params",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_after_a_loss_that_is_no_number_the_last_good_weights_are_kept_and_named(tmp_path, sees):
     plan = Plan(batch_size=4, epochs=5)  # 6 steps an epoch
@@ -55,15 +58,17 @@ def test_after_a_loss_that_is_no_number_the_last_good_weights_are_kept_and_named
 
 @pytest.mark.fault(
     "numbers",
-    "an epoch's last step spoils the weights, which its losses do not show",
-    sees="diverged at step 1: its update left weights not finite...no epoch was done, none is kept",
-    lost="that epoch",
+    "the last step before a checkpoint spoils the weights, which its losses do not show",
+    sees="diverged at step 1: its update left weights not finite...none was written yet",
+    lost="the steps since the checkpoint before",
 )
-@pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-1"])
-def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, sees):
-    plan = Plan(batch_size=22, learning_rate=1e38, weight_decay=1e3, devices=devices)
+@pytest.mark.parametrize(
+    ("devices", "size", "every"), [("cpu:0", 22, 1000), ("cpu:0-1", 22, 1000), ("cpu:0", 11, 1)]
+)
+def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, size, every, sees):
+    plan = Plan(batch_size=size, learning_rate=1e38, weight_decay=1e3, devices=devices)
     with sees.raised(Diverged):
-        train(plan, tmp_path)
+        train(plan, tmp_path, every)
     assert not any(tmp_path.iterdir())
 
 
@@ -71,7 +76,7 @@ def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, sees
     "numbers",
     "only the loss of the validation or the test is infinite",
     sees="diverged by step 6: ..._loss is inf",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 @pytest.mark.parametrize(("calls", "split"), [(2, "validation"), (4, "test")])
 def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, split, sees):
@@ -94,7 +99,7 @@ def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, spli
     "under AMP, gradients overflow whatever the loss scale",
     sees="ended as diverged: diverged at step 29: its gradients overflow without a loss scale too, "
     "after 17 skipped steps; lower learning_rate",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_overflows_that_no_loss_scale_mends_end_the_command(tmp_path, sees):
     record = tmp_path / "run.jsonl"

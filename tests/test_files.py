@@ -1,9 +1,10 @@
 import os
+from pathlib import Path
 
 import pytest
 
 from mxopt.errors import RecordError
-from mxopt.files import replace_text
+from mxopt.files import by_number, replace_text
 
 
 def test_a_text_is_replaced_and_nothing_else_stays(tmp_path):
@@ -47,3 +48,9 @@ def test_a_full_disk_leaves_the_old_text(tmp_path, little_disk, sees):
 def test_a_folder_that_cannot_be_written_to_is_named(sees):
     with sees.raised(RecordError):
         replace_text("/proc/page.md", "new\n")
+
+
+def test_files_are_put_in_the_order_of_their_numbers():
+    names = ["epoch-9999", "epoch-10000", "epoch-10000-step-0000002", "epoch-10000-step-10000000"]
+    paths = [Path(f"{name}.json") for name in names]
+    assert by_number(reversed(paths)) == paths

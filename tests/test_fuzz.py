@@ -153,7 +153,7 @@ def training():
     trainer = updates.make_trainer(net, plan, precision.for_plan(plan, [cpu()]))
     trainer._init_kvstore()
     return checkpoint.Training(
-        net, trainer, averaging.Average(net.collect_params()), plan, "toy", [cpu()]
+        net, trainer, averaging.Average(net.collect_params()), plan, "toy", [cpu()], 1000
     )
 
 
@@ -162,7 +162,7 @@ def training():
 def test_a_damaged_checkpoint_is_passed_over(tmp_path_factory, training, data):
     """Whichever of its files it is, and wherever: every byte is under a SHA-256."""
     folder = tmp_path_factory.mktemp("made")
-    checkpoint.save(folder, training, {"epoch": 1})
+    checkpoint.save(folder, training, {"epoch": 1, "step": 0})
     path = folder / f"epoch-0001.{data.draw(st.sampled_from(['params', 'states', 'json']))}"
     content = path.read_bytes()
     changed = data.draw(damaged(content))

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from mxopt import results, training
+from mxopt import position, results
 from mxopt.datasets import MaskFolder
 from mxopt.errors import DataError
 from mxopt.measure import Experiment, ratio, read_experiment
@@ -38,7 +38,7 @@ def write_run(path, seconds, lines=(), **figures):
 
 
 def test_a_record_of_a_million_steps_is_reported_in_four_mebibytes(tmp_path):
-    lines, length = 100, training.STEPS_A_LINE
+    lines, length = 100, position.STEPS_A_LINE
     record = tmp_path / "long" / "before-01.jsonl"
     write_run(record, 1.0, [[4] * length] * lines, samples=4_000_000)
     Experiment("long", "w", {"before": Plan(epochs=lines)}).save(record.parent)

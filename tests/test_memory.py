@@ -266,7 +266,7 @@ def test_the_estimate_is_within_a_factor_of_the_measured_peak(recipe, switches, 
     "numbers",
     "a training step is given no memory all the same",
     sees="out of memory while training with batch_size=128 ...; take batch_size=64",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_a_step_that_is_given_no_memory_ends_with_a_batch_size_to_take(sees):
     limit = (

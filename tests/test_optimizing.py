@@ -140,7 +140,7 @@ def test_symbols_go_through_the_original():
 
 
 def test_an_unknown_rewrite_is_refused_with_those_there_are():
-    with pytest.raises(PlanError, match="'magic'; there are taps, bounds"):
+    with pytest.raises(PlanError, match="'magic'; there are taps, channels, bounds"):
         optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
 
 
@@ -151,3 +151,63 @@ def test_a_block_without_a_graph_is_refused():
 
     with pytest.raises(PlanError, match="Eager cannot be traced"):
         optimize(Eager(), nd.ones((2, 3)))
+
+
+class Narrow(gluon.HybridBlock):
+    """24 channels between convolutions, added once, as in MobileNetV2."""
+
+    def __init__(self, tell=False):
+        super().__init__()
+        self.tell = tell
+        self.first = nn.Conv2D(24, 1, in_channels=3)
+        self.second = nn.Conv2D(24, 3, padding=1, in_channels=24, use_bias=False)
+        self.third = nn.Conv2D(5, 1, in_channels=24)
+
+    def hybrid_forward(self, F, x):
+        x = self.first(x)
+        x = x + self.second(x)
+        return (self.third(x), x) if self.tell else self.third(x)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_filled_up_channels_change_neither_outputs_nor_gradients(hybrid):
+    net = Narrow()
+    net.initialize(mx.init.Normal(1))
+    net.first.bias.set_data(nd.random.normal(shape=(24,)))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert fast.changes["channels filled up to blocks of 16"] == [
+        "24 to 32", "24 to 32", "24 + 8 read"
+    ]  # fmt: skip
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert {name: array.shape for name, array in rewritten.items()} == {
+        name: array.shape for name, array in plain.items()
+    }
+    for name, expected in plain.items():
+        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def test_channels_that_the_caller_sees_are_not_filled_up():
+    net = Narrow(tell=True)
+    net.initialize(mx.init.Normal(1))
+    assert optimize(net, nd.ones((1, 3, 4, 4))).report == "nothing to change"
+
+
+def test_channels_filled_up_let_their_neighbours_be_bounded():
+    class Bottleneck(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.narrow = nn.Conv2D(24, 1, in_channels=16)
+            self.wide = nn.Conv2D(32, 1, in_channels=24)
+
+        def hybrid_forward(self, F, x):
+            return F.clip(self.wide(self.narrow(x)), 0, 6)
+
+    net = Bottleneck()
+    net.initialize()
+    x = nd.ones((1, 16, 4, 4))
+    assert "bounded" not in optimize(net, x, rewrites=["bounds"]).report
+    assert "bounded" in optimize(net, x).report

@@ -40,6 +40,34 @@ def test_every_placement_gives_the_same_batches(preprocess, workers):
 
 
 @pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-1")])
+def test_a_pass_may_begin_at_any_step(preprocess, workers, devices):
+    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers, devices=devices)
+    (first, second, _), loader = batches(plan, epochs=3)
+    for step in range(4):
+        loader.epoch, loader.step = 0, step
+        # The pass after it is the whole next epoch.
+        for expected, found in ((first[step:], list(loader)), (second, list(loader))):
+            assert [batch.size for batch in found] == [batch.size for batch in expected]
+            if expected:
+                for mine, theirs in zip(together(expected), together(found)):
+                    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_comes_before_a_step_is_not_read():
+    read = []
+
+    def transform(image, label):
+        read.append(label)
+        return toy.flat_transform(image, label)
+
+    loader = pipeline.make_loader(DATASET, transform, Plan(batch_size=4), [mx.cpu()])
+    loader.step = 2
+    assert [batch.size for batch in loader] == [3]
+    assert len(read) == 3
+
+
+@pytest.mark.parametrize("preprocess", PREPROCESS)
 @pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-3"])
 def test_every_sample_is_visited_once_an_epoch(preprocess, devices):
     plan = Plan(batch_size=4, preprocess=preprocess, devices=devices)

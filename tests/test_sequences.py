@@ -24,10 +24,10 @@ def encode(*pair):
     return tuple([int(word) for word in text.split()] for text in pair)
 
 
-def loader(shuffle=True, contexts=None, data=PAIRS, share=WHOLE, **switches):
+def loader(shuffle=True, contexts=None, data=PAIRS, share=WHOLE, transform=encode, **switches):
     plan = Plan(**{"batch_size": 8, **switches})
     return SentenceLoader(
-        gluon.data.SimpleDataset(data), encode, PairBatch(VOCABULARY), plan,
+        gluon.data.SimpleDataset(data), transform, PairBatch(VOCABULARY), plan,
         contexts or [mx.cpu()], shuffle, share,
     )  # fmt: skip
 
@@ -64,6 +64,25 @@ def test_every_pair_comes_once_and_whole_in_every_epoch(bucketing, preprocess):
         words = sum(len(target) + 1 for _, target in seen)
         assert sum(batch.size for batch in batches) == words
     assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("bucketing", ["none", "length", "tokens"])
+@pytest.mark.parametrize("preprocess", ["lazy", "cached", "device"])
+def test_a_pass_may_begin_at_any_step_and_reads_nothing_before_it(bucketing, preprocess):
+    read = []
+
+    def counted(*pair):
+        read.append(pair)
+        return encode(*pair)
+
+    load = loader(bucketing=bucketing, preprocess=preprocess, batch_size=40, transform=counted)
+    epochs = [[rows(batch) for batch in load] for _ in range(2)]
+    load.epoch, load.step = 0, 1
+    read.clear()
+    rest = [rows(batch) for batch in load]
+    assert rest == epochs[0][1:]
+    assert len(read) == (sum(map(len, rest)) if preprocess == "lazy" else 0)
+    assert [rows(batch) for batch in load] == epochs[1]
 
 
 @pytest.mark.parametrize("preprocess", ["lazy", "cached", "device"])

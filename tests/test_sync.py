@@ -64,21 +64,43 @@ def test_many_workers_train_the_weights_of_one_process(tmp_path, name):
     assert len(list(tmp_path.iterdir())) == plan.processes + 1
 
 
+@pytest.mark.parametrize("last", [3, 9])
+def test_many_workers_go_on_within_an_epoch_as_if_nothing_had_happened(tmp_path, last):
+    """22 samples by 4 are 6 steps an epoch, and they can be left after 2 and 4 of them."""
+    plan = Plan(batch_size=4, epochs=2, momentum=0.9, sync="dist_sync", processes=2)
+    options = {"recipe": "toy:toy", "dropout": 0.5, "checkpoints": True, "checkpoint_steps": 2}
+    runs = []
+    for name, more in (("whole", {}), ("left", {"last": last}), ("left", {})):
+        record = tmp_path / f"{name}.jsonl"
+        record.unlink(missing_ok=True)
+        runs.append(measure.run("mxopt.workloads:train", plan, record, {**options, **more}))
+    assert [run.status for run in runs] == ["ok", "killed", "ok"], runs[-1].reason
+    for worker in ("jsonl", "worker-1"):
+        whole, left = (read_run(tmp_path / f"{name}.{worker}") for name in ("whole", "left"))
+        place = left.only("resumed")
+        assert (place["epoch"], place["step"]) == {3: (0, 2), 9: (1, 2)}[last]
+        expected, found = ([n for e in r.steps() for n in e["losses"]] for r in (whole, left))
+        assert found == expected[6 * place["epoch"] + place["step"] :]
+    assert runs[2].figures["test_loss"] == runs[0].figures["test_loss"]
+
+
 def test_processes_that_nobody_started_are_refused():
     with pytest.raises(DeviceError, match="started together: use `mxopt run`"):
         fit(toy.toy(), Plan(sync="dist_sync", processes=2), ignore)
 
 
-def test_workers_that_go_on_from_different_epochs_are_refused():
+def test_workers_that_go_on_from_different_places_are_refused():
     class Second(sync.Alone):
         worker, workers = 1, 2
 
         def total(self, array):
             return array + 3  # the first worker has found a checkpoint
 
-    Second().check_equal(3, Path("kept"))
-    with pytest.raises(DataError, match="worker 1 goes on from epoch 0 of kept, and not all"):
-        Second().check_equal(0, Path("kept"))
+    Second().check_equal(3, 3, Path("kept"))
+    for place in ((0, 3), (3, 0)):
+        said = "worker 1 goes on from epoch {} and step {} of kept, and not all".format(*place)
+        with pytest.raises(DataError, match=said):
+            Second().check_equal(*place, Path("kept"))
 
 
 def test_horovod_that_is_not_installed_is_refused_with_how_to(monkeypatch):

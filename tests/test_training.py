@@ -5,8 +5,8 @@ import mxnet as mx
 import numpy as np
 import pytest
 import toy
+from mxnet import nd
 
-from mxopt import training
 from mxopt.errors import Diverged, PlanError
 from mxopt.plan import Plan
 from mxopt.training import fit
@@ -99,13 +99,20 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():
         fitted(Plan(), toy.toy(poison=0))
 
 
-def test_a_long_epoch_is_recorded_in_lines_that_are_not(monkeypatch):
+def test_a_long_epoch_is_read_and_recorded_in_parts_that_are_not(monkeypatch):
     whole = of(fitted(Plan(batch_size=2))[1], "steps")
-    monkeypatch.setattr(training, "STEPS_A_LINE", 4)
-    lines = of(fitted(Plan(batch_size=2))[1], "steps")
-    assert [len(line["losses"]) for line in lines] == [4, 4, 3]
+    joined, concat = [], nd.concat
+    monkeypatch.setattr(nd, "concat", lambda *a, **k: joined.append(len(a)) or concat(*a, **k))
+    figures, events = fitted(Plan(batch_size=2), checkpoint_steps=4)
+    lines = of(events, "steps")
+    # As many arrays, one a step, were held on the device.
+    assert [len(line["losses"]) for line in lines] == joined == [4, 4, 3]
     for name in ("losses", "sizes"):
         assert [value for line in lines for value in line[name]] == whole[0][name]
+    [epoch] = of(events, "epoch")
+    mean = np.average(whole[0]["losses"], weights=whole[0]["sizes"])
+    assert figures["train_loss"] == epoch["train_loss"] == pytest.approx(mean)
+    assert figures["samples"] == epoch["samples"] == 22
 
 
 def test_the_same_seed_gives_the_same_run():

@@ -79,7 +79,7 @@ def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
 @pytest.mark.fault(
     "workers",
     "a worker is killed",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
     sees="a worker process was killed by SIGKILL at sample 7; the system does so "
     "where memory is short",
 )
@@ -97,7 +97,7 @@ def test_a_worker_that_is_killed_is_noticed_at_once_with_its_sample(sees):
 @pytest.mark.fault(
     "workers",
     "a worker fills up `/dev/shm`",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
     sees="was killed by SIGBUS at sample 7; /dev/shm is full",
 )
 def test_a_worker_that_finds_shared_memory_full_says_so(sees):
@@ -108,7 +108,7 @@ def test_a_worker_that_finds_shared_memory_full_says_so(sees):
 @pytest.mark.fault(
     "workers",
     "a worker hangs, or crawls",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
     sees="a worker process has not delivered for 0.5 s, at sample 7: it hangs",
 )
 def test_a_worker_that_hangs_is_noticed_in_the_stated_time(sees):
@@ -130,7 +130,7 @@ def test_a_worker_s_error_is_the_data_set_s_own(sees):
     "workers",
     "the training process is killed, interrupted, fails or ends while workers are busy",
     sees="0 processes and 0 segments of shared memory stay behind",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_nothing_of_the_workers_outlives_the_process(end, sees):
     # Arrays in shared memory count their holders, and a fork would let go of those here once more.

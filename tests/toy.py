@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
@@ -24,15 +27,26 @@ def flat_transform(image, label):
     return image.astype("float32").transpose((2, 0, 1)) / 255 - 0.5, label
 
 
-def network(contexts):
+def network(contexts, dropout=0.0):
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(4, 3), nn.Activation("relu"), nn.Dense(2))
+    net.add(nn.Conv2D(4, 3), nn.Activation("relu"))
+    if dropout:
+        net.add(nn.Dropout(dropout))
+    net.add(nn.Dense(2))
     net.initialize(mx.init.Xavier(), ctx=contexts)
     return net
 
 
-def toy(train: int = 22, poison: int | None = None, **replaced) -> Recipe:
-    """Return the recipe; ``poison`` is a training sample whose label makes the loss infinite."""
+def toy(
+    train: int = 22, poison: int | None = None, dropout: float = 0.0, last: int | None = None,
+    **replaced,
+) -> Recipe:  # fmt: skip
+    """Return the recipe.
+
+    ``poison`` is a training sample whose label makes the loss infinite, ``last`` the step after
+    which the process kills itself.
+    """
+    steps = []
 
     def data():
         dataset = samples(train)
@@ -42,9 +56,17 @@ def toy(train: int = 22, poison: int | None = None, **replaced) -> Recipe:
 
     def loss(output, label):
         losses = entropy(output, label)
+        steps.extend([1] * autograd.is_recording())
+        if last is not None and len(steps) > last:
+            os.kill(os.getpid(), signal.SIGKILL)
         return losses if poison is None else losses / nd.zeros_like(losses)
 
-    parts = {"data": data, "network": network, "loss": loss, "metric": mx.metric.Accuracy}
+    parts = {
+        "data": data,
+        "network": lambda contexts: network(contexts, dropout),
+        "loss": loss,
+        "metric": mx.metric.Accuracy,
+    }
     return Recipe("toy", **{**parts, **replaced})
 
 
@@ -65,8 +87,6 @@ def overflowing(after: int = 12) -> Recipe:
 
 def sleepy(plan, write, fail="", kill=False, value=1.0, sleep=0.0):
     """A workload that does as it is told."""
-    import os
-    import signal
     import time
 
     from mxopt.errors import DeviceError

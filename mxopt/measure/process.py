@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mxopt import cluster, engine
 from mxopt.errors import DeviceError, RecordError
+from mxopt.files import by_number
 from mxopt.plan import Plan
 from mxopt.records import RecordWriter, Run, read_run
 
@@ -133,9 +134,9 @@ def _record_of(record, worker: int) -> Path:
 
 
 def _what_is_left(record: Path) -> str:
-    kept = sorted(record.with_suffix(".checkpoints").glob("epoch-*.json"))
+    kept = by_number(record.with_suffix(".checkpoints").glob("epoch-*.json"))
     if not kept:
-        return "there is no checkpoint to go on from: --checkpoints leaves one an epoch"
+        return "there is no checkpoint to go on from; --checkpoints writes them"
     return f"the same command goes on from the checkpoint {kept[-1]}"
 
 

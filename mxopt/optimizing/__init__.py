@@ -20,11 +20,13 @@ from mxnet import autograd, gluon, nd
 
 from mxopt.errors import PlanError
 from mxopt.optimizing.bounds import bounded_relu
+from mxopt.optimizing.channels import whole_blocks
 from mxopt.optimizing.graph import rewrite
 from mxopt.optimizing.taps import unseen_taps
 
 TOLERANCE = 1e-4
-REWRITES = {"taps": unseen_taps, "bounds": bounded_relu}
+# In this order: what one leaves, the next one sees.
+REWRITES = {"taps": unseen_taps, "channels": whole_blocks, "bounds": bounded_relu}
 
 
 class Optimized(gluon.HybridBlock):
@@ -85,8 +87,11 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     except (mx.MXNetError, AttributeError, TypeError) as error:
         raise PlanError(f"{type(net).__name__} cannot be traced as a graph: {error}") from None
     shapes = {symbol.name: array.shape for symbol, array in zip(inputs, example)}
-    graph, constants, changes = rewrite(traced, shapes, [REWRITES[name] for name in chosen])
-    block = gluon.SymbolBlock(graph, inputs, params=_with_constants(net, constants))
+    graph, changes = traced, {}
+    for name in (name for name in REWRITES if name in chosen):
+        graph, found = rewrite(graph, shapes, REWRITES[name])
+        changes.update(found)
+    block = gluon.SymbolBlock(graph, inputs, params=_parameters(net))
     optimized = Optimized(net, block, [array.shape[1:] for array in example], changes)
     with autograd.predict_mode():
         after = _flat(optimized(*example))
@@ -100,16 +105,9 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     return optimized
 
 
-def _with_constants(net: gluon.Block, constants: dict) -> gluon.ParameterDict:
-    """Return the network's parameters and the graph's constants, which learn nothing."""
+def _parameters(net: gluon.Block) -> gluon.ParameterDict:
     parameters = gluon.ParameterDict(shared=net.collect_params())
     parameters.update(net.collect_params())
-    contexts = next(iter(net.collect_params().values())).list_ctx()
-    for name, (shape, value) in constants.items():
-        constant = gluon.Parameter(name, "null", shape, init=mx.init.Constant(value),
-                                   differentiable=False)  # fmt: skip
-        constant.initialize(ctx=contexts)
-        parameters._params[name] = constant
     return parameters
 
 

@@ -19,21 +19,11 @@ class Graph:
 
     Attributes:
         shapes: of the outputs that the traced graph had too.
-        constants: arrays that the graph reads besides the parameters, by name: (shape, value).
     """
 
     nodes: list[dict] = field(default_factory=list)
     shapes: dict[Output, tuple] = field(default_factory=dict)
-    constants: dict[str, tuple] = field(default_factory=dict)
-    _places: dict[str, Output] = field(default_factory=dict)
-
-    def constant(self, name: str, size: int, value: float) -> Output:
-        """Return a constant (size,) array of one value."""
-        name = f"{name}_{size}"
-        if name not in self.constants:
-            self.constants[name] = (size,), value
-            self._places[name] = self.add("null", name)
-        return self._places[name]
+    _constants: dict[tuple, Output] = field(default_factory=dict)
 
     def add(self, op: str, name: str, *inputs: Output, **attributes) -> Output:
         """Append a node and return its first output; attributes are written as MXNet reads them."""
@@ -42,6 +32,28 @@ class Graph:
         self.nodes.append({"op": op, "name": name, "attrs": attributes, "inputs": links})
         return len(self.nodes) - 1, 0
 
+    def full(self, shape: tuple, value: float) -> Output:
+        """Return a float32 array of one value; the same one if asked for again."""
+        if (shape, value) not in self._constants:
+            name = f"full_{'x'.join(map(str, shape))}_{value:g}"
+            self._constants[shape, value] = self.add("_full", name, shape=shape, value=value,
+                                                     dtype="float32")  # fmt: skip
+        return self._constants[shape, value]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The graph that is rewritten.
+
+    Attributes:
+        nodes: as MXNet's JSON has them.
+        readers: of each output, who reads it: (node, which of its inputs). The graph's own outputs
+            are read by a node ``output``.
+    """
+
+    nodes: list[dict]
+    readers: dict[Output, list[tuple[dict, int]]]
+
 
 @dataclass(frozen=True)
 class Node:
@@ -49,33 +61,33 @@ class Node:
 
     Attributes:
         op, name: as in MXNet's JSON; ``attributes`` as Python values.
-        inputs: in the new graph.
-        alone: whether nothing but this node reads its first input.
-        readers: the nodes of the traced graph that read its first output.
+        inputs: in the new graph; ``sources`` are the same in the traced one.
+        number: in the traced graph, ``traced``.
     """
 
     op: str
     name: str
     attributes: dict
     inputs: list[Output]
-    alone: bool
-    readers: list[dict]
+    sources: list[Output]
+    number: int
+    traced: Traced
 
 
-def rewrite(symbol, shapes: dict[str, tuple], rewrites: list[Callable]):
-    """Return the symbol rebuilt, its constants, and the changes, ``{kind: [what was done]}``.
+def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
+    """Return the symbol rebuilt, and the changes, ``{kind: [what was done]}``.
 
     Args:
         symbol: a graph; ``shapes`` are those of its inputs.
-        rewrites: each called as ``rewrite(graph, node)`` with the inputs in the new graph; it adds
-            nodes and returns (output, kind, what it did), or None to leave the node as it is.
+        change: called as ``change(graph, node)`` for every node in order; it adds nodes and returns
+            (output, kind, what it did), or None to leave the node as it is.
     """
     source, known = json.loads(symbol.tojson()), _shapes(symbol, shapes)
     new, moved, changes = Graph(), [], {}
-    readers = defaultdict(list)
+    traced = Traced(source["nodes"], defaultdict(list))
     for raw in [*source["nodes"], {"op": "output", "inputs": source["heads"]}]:
-        for link in raw["inputs"]:
-            readers[tuple(link[:2])].append(raw)
+        for slot, link in enumerate(raw["inputs"]):
+            traced.readers[tuple(link[:2])].append((raw, slot))
 
     def place(link) -> Output:
         number, output = moved[link[0]]
@@ -83,10 +95,10 @@ def rewrite(symbol, shapes: dict[str, tuple], rewrites: list[Callable]):
 
     for number, raw in enumerate(source["nodes"]):
         links = [place(link) for link in raw["inputs"]]
-        attributes = {name: _value(text) for name, text in raw.get("attrs", {}).items()}
-        alone = bool(raw["inputs"]) and len(readers[tuple(raw["inputs"][0][:2])]) == 1
-        node = Node(raw["op"], raw["name"], attributes, links, alone, readers[number, 0])
-        done = next(filter(None, (change(new, node) for change in rewrites)), None)
+        attributes = {name: value(text) for name, text in raw.get("attrs", {}).items()}
+        sources = [tuple(link[:2]) for link in raw["inputs"]]
+        node = Node(raw["op"], raw["name"], attributes, links, sources, number, traced)
+        done = change(new, node)
         if done:
             output, kind, what = done
             changes.setdefault(kind, []).append(what)
@@ -99,7 +111,7 @@ def rewrite(symbol, shapes: dict[str, tuple], rewrites: list[Callable]):
     heads = [[*place(head), 0] for head in source["heads"]]
     text = {"nodes": new.nodes, "arg_nodes": variables, "heads": heads,
             "attrs": source.get("attrs", {})}  # fmt: skip
-    return mx.sym.load_json(json.dumps(text)), new.constants, changes
+    return mx.sym.load_json(json.dumps(text)), changes
 
 
 def _shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
@@ -112,7 +124,8 @@ def _shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
     return found
 
 
-def _value(text: str):
+def value(text: str):
+    """Return an attribute as Python's value, or the text as it is."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mxopt.optimizing.graph import Graph, Node
 
 # Below this share of its work a convolution is taken apart.
-WORTH = 0.6
+WORTH = 0.5
 
 
 def unseen_taps(graph: Graph, node: Node):

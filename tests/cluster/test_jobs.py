@@ -12,6 +12,7 @@ from mxnet import nd
 from mxopt import recipes
 from mxopt.cluster.expected import host_bytes
 from mxopt.cluster.launcher import GRACE
+from mxopt.files import by_number
 from mxopt.plan import Plan
 from mxopt.records import read_run
 from mxopt.training import fit
@@ -79,11 +80,12 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
     "runs",
     "one of many workers is killed",
     sees="worker 1 on ... ended with ... the same command goes on from the checkpoint",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
-def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members, sees):
+@pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "10"]])
+def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members, where, sees):
     start, record = job
-    words = ["toy:toy", *SWITCHES, "epochs=4", "--option", "train=300", "--checkpoints"]
+    words = ["toy:toy", *SWITCHES, "epochs=4", "--option", "train=300", *where]
     killed = start(*words)
     folder = record.with_suffix(".checkpoints")
     while killed.poll() is None and not list(folder.glob("epoch-*.json")):
@@ -92,7 +94,7 @@ def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members, se
     worker.kill()
     said = killed.communicate(timeout=GRACE + 10)[0].splitlines()[-1]
     assert killed.returncode == 1
-    kept = max(folder.glob("epoch-*.json"))
+    kept = by_number(folder.glob("epoch-*.json"))[-1]
     sees(said)
     assert f"worker 1 on {hosts[1]} ended" in said
     assert said.endswith(str(kept))
@@ -100,7 +102,8 @@ def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members, se
 
     assert start(*words).wait() == 0
     resumed, expected = read_run(record).figures, trained_alone(4, toy.toy(300))
-    assert resumed["resumed_epochs"] == int(kept.stem[-4:])
+    assert resumed["resumed_epochs"] == int(kept.stem.split("-")[1])
+    assert (resumed["resumed_steps"] == 0) == ("step" not in kept.stem)
     for figure in ("train_loss", "validation_loss", "test_loss"):
         assert resumed[figure] == pytest.approx(expected[figure], abs=1e-5)
     assert not folder.exists()

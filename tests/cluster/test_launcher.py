@@ -31,7 +31,7 @@ def test_when_one_has_died_all_are_ended_and_it_is_named(members):
     "runs",
     "the server of many workers is killed",
     sees="server 0 on this machine was killed by SIGKILL",
-    lost="the epoch in work",
+    lost="the steps since the last checkpoint",
 )
 def test_a_server_that_was_killed_is_named_with_its_signal(members, sees):
     said = shell("if [ $DMLC_ROLE = server ]; then kill -KILL $$; fi; sleep 1000")
