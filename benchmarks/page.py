@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import growth
 from benchmarks.cases import GROWTH, STEPS
 from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio
@@ -28,12 +29,15 @@ reaches in a plain matrix product on this machine. Work that a rewrite leaves ou
 
 
 def write(folder: Path) -> Path:
-    """Write the page and its plot beside a folder's ``records``, and return the page's path."""
-    best = beside_peers(_known(folder / "records"))
+    """Write the page and its plots beside a folder's ``records``, and return the page's path."""
+    known = _known(folder / "records")
+    drawn, best = {}, beside_peers(known)
     if best:
-        plots.intervals(best, "mxopt's last arm beside the fastest PyTorch").savefig(
-            folder / PLOT, dpi=130, bbox_inches="tight"
-        )
+        drawn[PLOT] = plots.intervals(best, "mxopt's last arm beside the fastest PyTorch")
+    if grown := _grown(known):
+        drawn[growth.PLOT] = growth.plot(grown)
+    for name, figure in drawn.items():
+        figure.savefig(folder / name, dpi=130, bbox_inches="tight")
     files.replace_text(folder / "README.md", text(folder / "records"))
     return folder / "README.md"
 
@@ -66,9 +70,8 @@ def text(folder: Path) -> str:
                   str(_launched({name: known[name] for name in launched}))]  # fmt: skip
     if "loader" in known:
         parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
-    if grown := [known[name] for name in GROWTH if name in known]:
-        parts += ["## Growth", "The last arm of a case at several sizes, medians.",
-                  *(f"**{found.title}**\n\n{_growth(found)}" for found in grown)]  # fmt: skip
+    if grown := _grown(known):
+        parts += ["## Growth", *growth.parts(grown)]
     if "profile" in known:
         parts += ["## Where the time goes", str(report.operators(known["profile"]))]
     return "\n\n".join(parts) + "\n"
@@ -87,6 +90,10 @@ def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
 
 def _known(folder: Path) -> dict[str, Experiment]:
     return {experiment.name: experiment for _, experiment in results.read_experiments(folder)}
+
+
+def _grown(known: dict[str, Experiment]) -> list[Experiment]:
+    return [known[name] for name in GROWTH if name in known]
 
 
 def is_peer(experiment: Experiment, arm: str) -> bool:
@@ -174,16 +181,6 @@ def _loader(found: Experiment) -> list[str]:
     if not peer:
         return [table]
     return [table, _verdict(found, peer, LOADER_TARGET)]
-
-
-def _growth(found: Experiment) -> report.Table:
-    rows = []
-    for arm in found.arms:
-        seconds, memory = found.median(arm, "seconds"), found.median(arm, "peak_memory_bytes")
-        rows.append([arm, report.number(found.median(arm)), report.number(seconds, "s"),
-                     f"{memory / MEBIBYTE:,.0f} MiB"])  # fmt: skip
-    columns = ["size", report.figure_name(found.figure), "an epoch", "peak memory"]
-    return report.Table(columns, rows)
 
 
 def _share(known: dict[str, Experiment], case: str) -> float:

@@ -54,9 +54,7 @@ def intervals(ratios: dict[str, Ratio], title: str = ""):
     axes.set_yticks(range(len(names)), names, fontsize="small")
     axes.set_ylim(len(names) - 0.5, -0.8)
     axes.set_xlabel("times faster, with its 95 % interval")
-    axes.set_title(title, fontsize="medium", loc="left")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, title)
     return figure
 
 
@@ -168,9 +166,13 @@ def _axes(height):
     return figure, figure.add_subplot()
 
 
-def _finish(figure, axes, experiment):
-    axes.set_title(f"{experiment.title or experiment.name}  (data: {data_kind(experiment)})",
-                   fontsize="medium", loc="left")  # fmt: skip
+def tidy(axes, title: str = "") -> None:
+    """Give Matplotlib's axes what all plots here have: a title on the left, a faint grid."""
+    axes.set_title(title, fontsize="medium", loc="left")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _finish(figure, axes, experiment):
+    tidy(axes, f"{experiment.title or experiment.name}  (data: {data_kind(experiment)})")
     return figure

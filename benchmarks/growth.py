@@ -1,0 +1,114 @@
+"""How a case's last arm grows: tables, verdicts and plots of one size that is doubled."""
+
+from __future__ import annotations
+
+import math
+
+from benchmarks.cases import GROWTH
+from mxopt import plots, report
+from mxopt.measure import Experiment
+
+PLOT = "growth.png"
+MEBIBYTE, MILLISECONDS = 2**20, 1e3
+NEARLY = 1.05  # what medians of a few runs cannot tell from linear
+ABOUT = """The last arm of a case at several sizes, medians. Dashed is linear growth from the
+smallest size: the same time for every image, pixel or token, and memory in proportion to what a
+batch or the data set holds, or the same memory where that holds as much at every size. Peak memory
+is the process's, libraries and weights included. A verdict leaves 5 % either way to chance."""
+
+
+def parts(grown: list[Experiment]) -> list[str]:
+    """Return the page's paragraphs: the plot, then of every experiment its table and verdict."""
+    found = [ABOUT, f"![time and memory against size]({PLOT})"]
+    for each in grown:
+        found += [f"**{each.title}**\n\n{table(each)}", verdict(each)]
+    return found
+
+
+def table(found: Experiment) -> report.Table:
+    """Return one row a size: throughput, seconds of an epoch, peak memory."""
+    rows = []
+    for arm in found.arms:
+        if found.why_not(arm):
+            rows.append([arm, "not measured", found.why_not(arm), ""])
+            continue
+        seconds, memory = found.median(arm, "seconds"), found.median(arm, "peak_memory_bytes")
+        rows.append([arm, report.number(found.median(arm)), report.number(seconds, "s"),
+                     f"{memory / MEBIBYTE:,.0f} MiB"])  # fmt: skip
+    columns = ["size", report.figure_name(found.figure), "an epoch", "peak memory"]
+    return report.Table(columns, rows)
+
+
+def verdict(found: Experiment) -> str:
+    """Say whether the largest size takes more time, and more memory, than linear growth would."""
+    how = GROWTH[found.name]
+    (time, linear_time), (memory, linear_memory) = times(found), memories(found)
+    proportional = f" {how['of']}" if how["memory"] else ""
+    return (
+        f"The time {how['of']} {_compared(time, linear_time, 'linear')}. "
+        f"The memory{proportional} "
+        f"{_compared(memory, linear_memory, 'linear' if how['memory'] else 'constant')}."
+    )
+
+
+def times(found: Experiment) -> tuple[dict, dict]:
+    """Return by size the milliseconds of an image or a token, and what linear growth would be."""
+    measured = {int(arm): MILLISECONDS / found.median(arm) for arm in found.arms}
+    return _with_linear(measured, GROWTH[found.name]["time"])
+
+
+def memories(found: Experiment) -> tuple[dict, dict]:
+    """Return by size the peak memory in MiB, and what linear growth would be."""
+    measured = {
+        int(arm): found.median(arm, "peak_memory_bytes") / MEBIBYTE for arm in found.arms
+    }  # fmt: skip
+    return _with_linear(measured, GROWTH[found.name]["memory"])
+
+
+def _with_linear(measured, power):
+    """Keep the sizes that have a figure; the second result goes through the smallest of them."""
+    kept = {size: value for size, value in sorted(measured.items()) if math.isfinite(value)}
+    first = next(iter(kept), None)
+    return kept, {size: kept[first] * (size / first) ** power for size in kept}
+
+
+def _compared(measured, linear, name) -> str:
+    if len(measured) < 2:
+        return "was measured at fewer than two sizes"
+    costs = {size: measured[size] / linear[size] for size in measured}
+    first, *_, last = costs
+    least, ratio = min(costs, key=costs.get), costs[last] / costs[first]
+    word = name
+    if not 1 / NEARLY <= ratio <= NEARLY:
+        word = f"{'worse' if ratio > 1 else 'better'} than {name}"
+    words = f"at {last} is {ratio:.2f} times that at {first}: {word}"
+    if least not in (first, last):
+        words += (
+            f"; it is least at {least}, and at {last} {costs[last] / costs[least]:.2f} times it"
+        )
+    return words
+
+
+def plot(grown: list[Experiment]):
+    """Return a figure with a row an experiment: time left and peak memory right, against size."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.5, 2.3 * len(grown)), layout="constrained")
+    for row, found in zip(figure.subplots(len(grown), 2, squeeze=False), grown):
+        how = GROWTH[found.name]
+        counted = "a token" if found.figure.startswith("token") else "an image"
+        labels = f"ms {counted}", "peak memory, MiB"
+        for place, (measured, linear) in enumerate((times(found), memories(found))):
+            axes = row[place]
+            axes.plot(measured.keys(), measured.values(), color=plots.COLOURS[place],
+                      marker=plots.MARKERS[place], label="measured")  # fmt: skip
+            axes.plot(linear.keys(), linear.values(), "--", color="0.5", label="linear growth")
+            axes.set_xscale("log", base=2)
+            axes.minorticks_off()
+            axes.set_xticks(list(measured), map(str, measured))
+            axes.set_xlabel(how["across"])
+            axes.set_ylabel(labels[place])
+            axes.set_ylim(0, 1.15 * max(*measured.values(), *linear.values(), 0))
+            plots.tidy(axes, "" if place else found.title)
+            axes.legend(fontsize="x-small", frameon=False)
+    return figure
