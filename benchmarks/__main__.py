@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks import page
-from benchmarks.cases import GROWTH, STEPS, THREADS
+from benchmarks.cases import EPOCHS, GROWTH, LEVERS, STEPS, THREADS
 from mxopt import measure, report
 from mxopt.plan import Plan
 
@@ -17,8 +17,8 @@ ARMS = "benchmarks.arms:"
 def main() -> None:
     """Measure the parts asked for, all of them if none are named, and write the page anew."""
     parts = dict.fromkeys(STEPS, _step)
-    parts.update(loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
-    parts.update(dict.fromkeys(GROWTH, _growth), profile=_profile)
+    parts.update(epochs=_epochs, loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
+    parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--repeats", type=int, default=6)
@@ -51,6 +51,28 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
         title=case["title"], figure=f"{unit}_per_second", unit="", better="higher",
         pairs=list(dict.fromkeys(pairs)),
+    )  # fmt: skip
+
+
+def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure whole epochs from files: before, with images kept, with all levers; peers."""
+    case = STEPS["mobilenet"]
+    every = {key: value for lever in case["levers"].values() for key, value in lever.items()}
+    plan = Plan(**case["plan"])
+    arms, options = measure.ladder(
+        plan, {"cached": {"preprocess": "cached"}, "after": every}, EPOCHS["options"]
+    )
+    for peer, how in EPOCHS["peers"].items():
+        arms[peer] = plan
+        options[peer] = {
+            **EPOCHS["options"],
+            "peer": {"network": case["peer"], "sizes": case["sizes"], **how},
+        }
+    pairs = [*((peer, "after") for peer in EPOCHS["peers"]), ("before", "cached"),
+             ("cached", "after"), ("before", "after")]  # fmt: skip
+    return measure.interleave(
+        name, "benchmarks.epochs:run", arms, arm_options=options, repeats=repeats, folder=folder,
+        title=EPOCHS["title"], pairs=pairs,
     )  # fmt: skip
 
 
@@ -99,21 +121,39 @@ def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure a case's last arm at several sizes."""
-    case, sizes = STEPS[GROWTH[name]["case"]], GROWTH[name]["sizes"]
+    case = STEPS[GROWTH[name]["case"]]
+    arms, options = _variants(case, GROWTH[name]["sizes"])
+    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 3),
+        folder=folder, title=GROWTH[name]["title"], figure=f"{unit}_per_second", unit="",
+        better="higher", pairs=[],
+    )  # fmt: skip
+
+
+def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure accumulated gradients and early epochs of small images, each beside neither."""
+    changes = {arm: own for lever in LEVERS.values() for arm, own in lever["arms"].items()}
+    arms, options = _variants(STEPS["mobilenet"], changes)
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
+        title="Levers that change what a step is", figure="samples_per_second", unit="",
+        better="higher", pairs=[tuple(lever["arms"]) for lever in LEVERS.values()],
+    )  # fmt: skip
+
+
+def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
+    """Return a case's last arm changed in several ways, and the arms' options."""
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms, options = measure.ladder(plan, case["levers"], case["options"])
     last = list(arms)[-1]
     changed = {}
-    for arm, changes in sizes.items():
-        one, own = measure.ladder(arms[last], {arm: changes}, options[last])
-        changed[arm] = one[arm], own[arm]
-    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
-    return measure.interleave(
-        name, ARMS + "step", {arm: plan for arm, (plan, _) in changed.items()},
-        arm_options={arm: own for arm, (_, own) in changed.items()}, repeats=max(2, repeats // 3),
-        folder=folder, title=GROWTH[name]["title"], figure=f"{unit}_per_second", unit="",
-        better="higher", pairs=[],
-    )  # fmt: skip
+    for arm, own in changes.items():
+        one, its = measure.ladder(arms[last], {arm: own}, options[last])
+        changed[arm] = one[arm], its[arm]
+    return {arm: plan for arm, (plan, _) in changed.items()}, {
+        arm: its for arm, (_, its) in changed.items()
+    }
 
 
 def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:

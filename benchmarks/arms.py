@@ -60,16 +60,18 @@ def _peer(plan: Plan, options: dict, how: str, network: str, sizes: dict) -> dic
     Raises:
         DeviceError: the peers' environment is not there, or the peer failed.
     """
+    from benchmarks.exchange import export
+
     with tempfile.TemporaryDirectory() as folder:
-        # In a process of its own: this one stays small, and none of its threads run.
-        sizes = {**_exported(folder, plan, options), **sizes}
+        asked = {"recipe": "segmentation", **options}
+        sizes = {**apart(export, Path(folder), plan, asked), **sizes}
         job = {
             "network": network, "sizes": sizes, "exchange": folder, "how": how,
             "unit": "token" if options.get("recipe") == "translation" else "sample",
             "optimizer": plan.optimizer, "learning_rate": plan.learning_rate,
             "momentum": plan.momentum, "epochs": plan.epochs,
         }  # fmt: skip
-        return _run("step.py", job)
+        return run_peer("step.py", job)
 
 
 def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3) -> dict:
@@ -106,7 +108,7 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
             "root": str(data.train.location.path), "names": data.train.names, "size": size,
             "batch_size": plan.batch_size, "epochs": epochs, "expected": str(expected), **peer,
         }  # fmt: skip
-        return _run("loader.py", job)
+        return run_peer("loader.py", job)
 
 
 def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: int = 20) -> dict:
@@ -119,7 +121,7 @@ def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: in
         ``gflop_per_second`` of the fastest of ``rounds`` products of (size, size) float32.
     """
     if peer:
-        return _run("multiply.py", {"size": size, "rounds": rounds})
+        return run_peer("multiply.py", {"size": size, "rounds": rounds})
     from mxnet import nd
 
     a, b = nd.random.uniform(shape=(size, size)), nd.random.uniform(shape=(size, size))
@@ -131,19 +133,24 @@ def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: in
     return {"gflop_per_second": 2 * size**3 / min(durations[1:]) / 1e9}
 
 
-def _exported(folder: str, plan: Plan, options: dict) -> dict:
+def apart(function, *arguments):
+    """Call a function in a process of its own: this one stays small, and no threads of it run.
+
+    It must be one that a module defines, and take and return what can be pickled.
+    """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from benchmarks.exchange import export
-
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(
-            export, Path(folder), plan, {"recipe": "segmentation", **options}
-        ).result()
+        return pool.submit(function, *arguments).result()
 
 
-def _run(script: str, job: dict) -> dict:
+def run_peer(script: str, job: dict) -> dict:
+    """Run a script of ``benchmarks/peers`` in the peers' environment and return its figures.
+
+    Raises:
+        DeviceError: the environment is not there, or the peer failed.
+    """
     python = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
     if not python.exists():
         raise DeviceError(f"{python} is not there; make it with: make bench")

@@ -80,6 +80,37 @@ STEPS = {
     },
 }
 
+# Whole epochs from files on disk, with the levers of the case "mobilenet".
+EPOCHS = {
+    "title": "Two whole epochs from files on disk, MobileNetV2",
+    "options": {"network": "deeplab_mobilenetv2", "size": 480, "train": 16, "validation": 8},
+    "peers": {
+        f"{how}{'-workers' * bool(workers)}": {"how": how, "workers": workers}
+        for how in ("channels_last", "tuned")
+        for workers in (0, 2)
+    },
+}
+
+# Levers that change what a step is: a pair of arms each, both with all levers of "mobilenet".
+LEVERS = {
+    "accumulation": {
+        "arms": {
+            "at-once": {"batch_size": 16, "limit": 32},
+            "accumulated": {"batch_size": 4, "accumulation": 4, "limit": 32},
+        },
+        "equal": "the images, the updates and, up to rounding, the weights after each: this "
+        "network normalises no batch",
+        "unequal": "images that are computed side by side",
+    },
+    "resizing": {
+        "arms": {"full": {}, "early": {"early_size": 320, "early_epochs": 2}},
+        "equal": "the images, how many an update takes, the number of updates",
+        "unequal": "what is learned: the network sees people at another scale, so that losses are "
+        "not those of the same work, and epochs at full size must follow. The rewritten graph is "
+        "for the full size, the early epochs run the network as it was written",
+    },
+}
+
 # How a case's last arm grows; one size is doubled at a time. ``time`` and ``memory`` are the powers
 # of the size with which a sample's time and the process's memory grow if they grow linearly with
 # the work; ``of`` is what a verdict counts.

@@ -76,17 +76,24 @@ def _compared(measured, linear, name) -> str:
     if len(measured) < 2:
         return "was measured at fewer than two sizes"
     costs = {size: measured[size] / linear[size] for size in measured}
-    first, *_, last = costs
-    least, ratio = min(costs, key=costs.get), costs[last] / costs[first]
-    word = name
-    if not 1 / NEARLY <= ratio <= NEARLY:
-        word = f"{'worse' if ratio > 1 else 'better'} than {name}"
+    first, *between, last = costs
+    ratio = costs[last] / costs[first]
+    word = name if nearly(ratio) else f"{'worse' if ratio > 1 else 'better'} than {name}"
     words = f"at {last} is {ratio:.2f} times that at {first}: {word}"
-    if least not in (first, last):
+    least, greatest = min(costs, key=costs.get), max(costs, key=costs.get)
+    if least in between and not nearly(costs[last] / costs[least]):
         words += (
             f"; it is least at {least}, and at {last} {costs[last] / costs[least]:.2f} times it"
         )
+    if greatest in between and not nearly(costs[greatest] / max(costs[first], costs[last])):
+        times_first = costs[greatest] / costs[first]
+        words += f"; it is greatest at {greatest}, {times_first:.2f} times that at {first}"
     return words
+
+
+def nearly(ratio: float) -> bool:
+    """Whether a ratio of two medians is as good as 1."""
+    return 1 / NEARLY <= ratio <= NEARLY
 
 
 def plot(grown: list[Experiment]):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import growth
+from benchmarks import beside, growth, levers
+from benchmarks.beside import best_peer, is_peer, last_arm
 from benchmarks.cases import GROWTH, STEPS
 from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio
 
 PLOT = "peers.png"
 LOADER_TARGET = 1.5
-GIGA, MEBIBYTE = 1e9, 2**20
+GIGA = 1e9
 ABOUT = """# Benchmarks
 
 How fast `mxopt` is beside PyTorch on the same work. `make bench` measures all of it anew and
@@ -61,17 +62,24 @@ def text(folder: Path) -> str:
     for name in STEPS:
         if name in known:
             found, peer = known[name], best_peer(known[name])
-            parts += [f"## {found.title}", str(_arms(found, _share(known, name)))]
+            parts += [f"## {found.title}", str(beside.arms(found, _share(known, name)))]
             if peer:
-                parts.append(_verdict(found, peer, STEPS[name]["target"]))
-            parts += ["What each lever is worth, added to those before it:", str(_levers(found))]
+                parts.append(beside.verdict(found, peer, STEPS[name]["target"]))
+            parts += [
+                "What each lever is worth, added to those before it:",
+                str(beside.ladder(found)),
+            ]
+    if "epochs" in known:
+        parts += [f"## {known['epochs'].title}", *beside.epochs(known["epochs"])]
     if launched := [name for name in STEPS if name in known and "launch" in STEPS[name]]:
         parts += ["## A script unchanged, in `mxopt launch`'s environment",
-                  str(_launched({name: known[name] for name in launched}))]  # fmt: skip
+                  str(beside.launched({name: known[name] for name in launched}))]  # fmt: skip
     if "loader" in known:
         parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
     if grown := _grown(known):
         parts += ["## Growth", *growth.parts(grown)]
+    if "levers" in known:
+        parts += [f"## {known['levers'].title}", *levers.parts(known["levers"])]
     if "profile" in known:
         parts += ["## Where the time goes", str(report.operators(known["profile"]))]
     return "\n\n".join(parts) + "\n"
@@ -80,7 +88,7 @@ def text(folder: Path) -> str:
 def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
     """Return of every comparison mxopt's best arm beside the fastest peer."""
     best = {}
-    for name in (*STEPS, "loader"):
+    for name in (*STEPS, "epochs", "loader"):
         peer = best_peer(known[name]) if name in known else None
         if peer:
             arm = last_arm(known[name])
@@ -94,76 +102,6 @@ def _known(folder: Path) -> dict[str, Experiment]:
 
 def _grown(known: dict[str, Experiment]) -> list[Experiment]:
     return [known[name] for name in GROWTH if name in known]
-
-
-def is_peer(experiment: Experiment, arm: str) -> bool:
-    """Whether an arm was PyTorch's work."""
-    return bool(experiment.arm_options.get(arm, {}).get("peer"))
-
-
-def last_arm(experiment: Experiment) -> str:
-    """Return mxopt's arm with every lever."""
-    return [arm for arm in experiment.arms if not is_peer(experiment, arm)][-1]
-
-
-def best_peer(experiment: Experiment) -> str | None:
-    """Return the fastest peer, None if none was measured."""
-    speeds = {arm: experiment.median(arm) for arm in experiment.arms
-              if is_peer(experiment, arm) and experiment.figures(arm)}  # fmt: skip
-    return max(speeds, key=speeds.get, default=None)
-
-
-def _arms(found: Experiment, share_of_one: float) -> report.Table:
-    last = last_arm(found)
-    rows = []
-    for arm in found.arms:
-        name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
-        ratio = found.ratio(last, arm) if arm != last else ""
-        if found.why_not(arm):
-            rows.append([name, "not measured", found.why_not(arm), "", ""])
-            continue
-        share = f"{found.median(arm) * share_of_one:.0%}" if share_of_one else ""
-        memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
-        rows.append([name, report.number(found.median(arm)), str(ratio), f"{memory:,.0f} MiB",
-                     share])  # fmt: skip
-    columns = ["arm", report.figure_name(found.figure), f"{last} is times faster [95 %]",
-               "peak memory", "share of the ceiling"]  # fmt: skip
-    return report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}.")
-
-
-def _levers(found: Experiment) -> report.Table:
-    own = [arm for arm in found.arms if not is_peer(found, arm)]
-    rows = [[after, report.factors(found.factors(after, before)),
-             str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
-            for before, after in zip(own, own[1:])]  # fmt: skip
-    return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
-
-
-def _launched(known: dict[str, Experiment]) -> report.Table:
-    rows = []
-    for name, found in known.items():
-        arm = STEPS[name]["launch"]
-        speeds = (report.number(found.median(each)) for each in (found.baseline, arm))
-        rows.append([found.title, report.factors(found.factors(arm)), *speeds,
-                     str(found.ratio(arm) or "not measured"), found.verdict(arm)])  # fmt: skip
-    about = "The imperative training loop, as a script would have it; medians a second."
-    return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
-
-
-def _verdict(found: Experiment, peer: str, target: float) -> str:
-    """Say whether the last arm reaches a target beside a peer, in speed and in memory."""
-    last = last_arm(found)
-    ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
-    outcome = "met" if ratio.low >= target else "met by the mean, not by the whole interval"
-    if ratio.value < target:
-        outcome = "not met"
-    words = (
-        f"Beside the fastest peer ({peer}): {ratio}, {ratio.verdict}. Target {target}: {outcome}."
-    )
-    more = found.median(last, memory) / found.median(peer, memory)
-    if more > 0:
-        words += f" Memory: {more:.2f} times the peer's; target 1: {'not ' * (more > 1)}met."
-    return words
 
 
 def _loader(found: Experiment) -> list[str]:
@@ -180,7 +118,7 @@ def _loader(found: Experiment) -> list[str]:
     table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
     if not peer:
         return [table]
-    return [table, _verdict(found, peer, LOADER_TARGET)]
+    return [table, beside.verdict(found, peer, LOADER_TARGET)]
 
 
 def _share(known: dict[str, Experiment], case: str) -> float:

@@ -30,6 +30,8 @@ def grown(name, milliseconds, mebibytes, status="ok"):
         ("growth-batch", (10, 10, 10, 10, 10.3), "at 16 is 1.03 times that at 1: linear."),
         ("growth-batch", (10, 11, 12, 13, 17), "at 16 is 1.70 times that at 1: worse than linear."),
         ("growth-batch", (10, 5, 6, 7, 8), "better than linear; it is least at 2, and at 16 1.60"),
+        ("growth-batch", (10, 9.8, 10, 10, 10), "at 16 is 1.00 times that at 1: linear."),
+        ("growth-batch", (10, 10, 30, 10, 10), "linear; it is greatest at 4, 3.00 times that at 1"),
         ("growth-side", (10, 20, 40, 156.8), "at 672 is 2.00 times that at 240: worse"),
         ("growth-devices", (10, 10, 30), "an image at 4 is 3.00 times that at 1: worse"),
     ],

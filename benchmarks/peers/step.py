@@ -24,6 +24,7 @@ import networks
 
 TOLERANCE = 1e-3
 SMOOTHING, BETAS = 0.1, (0.9, 0.98)
+CHANNELS_LAST = ("channels_last", "tuned")
 
 
 def main() -> None:
@@ -31,47 +32,61 @@ def main() -> None:
     job = json.load(sys.stdin)
     torch.manual_seed(0)
     exchange = Path(job["exchange"])
-    net = getattr(networks, job["network"])(**job["sizes"])
-    networks.carry_over(net, dict(np.load(exchange / "weights.npz")))
-    batches = [_tensors(path) for path in sorted(exchange.glob("batch-*.npz"))]
-    step = _images if job["unit"] == "sample" else _sentences
+    net = make_network(job)
+    batches = [read_batch(path) for path in sorted(exchange.glob("batch-*.npz"))]
+    step = image_loss if job["unit"] == "sample" else sentence_loss
     if job["how"] == "count":
         print(json.dumps(count(net, batches, step, job["unit"])))
         return
-    if job["how"] in ("channels_last", "tuned"):
-        net = net.to(memory_format=torch.channels_last)
+    if job["how"] in CHANNELS_LAST:
         batches = [(x.contiguous(memory_format=torch.channels_last), *rest) for x, *rest in batches]
     difference = check(net, batches[0], np.load(exchange / "scores.npy"), step)
-    if job["optimizer"] == "adam":
-        optimizer = torch.optim.Adam(net.parameters(), job["learning_rate"], BETAS, fused=True)
-    else:
-        optimizer = torch.optim.SGD(
-            net.parameters(), job["learning_rate"], job["momentum"], fused=True
-        )
+    optimizer = make_optimizer(net, job)
     model = torch.compile(net) if job["how"] == "compile" else net
     model.train()
-    durations, losses = [], []
+    durations = []
     for _ in range(job["epochs"]):
-        start, losses = time.perf_counter(), []
-        for batch in batches:
-            loss, units = step(model, batch)
-            optimizer.zero_grad(set_to_none=True)
-            (loss / units).backward()
-            optimizer.step()
-            losses.append(loss.detach() / units)
+        start = time.perf_counter()
+        train_loss = train_epoch(model, optimizer, batches, step)
         durations.append(time.perf_counter() - start)
     units = sum(_units(batch, job["unit"]) for batch in batches)
     figures = {
         "seconds": durations[-1],
         f"{job['unit']}s_per_second": units / durations[-1],
         "first_epoch_seconds": durations[0],
-        "train_loss": float(torch.stack(losses).mean()),
+        "train_loss": float(train_loss),
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "difference": difference,
         "threads": torch.get_num_threads(),
         "version": torch.__version__,
     }
     print(json.dumps(figures))
+
+
+def make_network(job):
+    """Return the job's network with mxopt's weights, in the memory layout it asks for."""
+    net = getattr(networks, job["network"])(**job["sizes"])
+    networks.carry_over(net, dict(np.load(Path(job["exchange"]) / "weights.npz")))
+    return net.to(memory_format=torch.channels_last) if job["how"] in CHANNELS_LAST else net
+
+
+def make_optimizer(net, job):
+    """Return the job's optimizer, in PyTorch's fastest form."""
+    if job["optimizer"] == "adam":
+        return torch.optim.Adam(net.parameters(), job["learning_rate"], BETAS, fused=True)
+    return torch.optim.SGD(net.parameters(), job["learning_rate"], job["momentum"], fused=True)
+
+
+def train_epoch(model, optimizer, batches, step) -> torch.Tensor:
+    """Update the weights once a batch and return the mean loss of all samples or tokens."""
+    total, count = 0.0, 0
+    for batch in batches:
+        loss, units = step(model, batch)
+        optimizer.zero_grad(set_to_none=True)
+        (loss / units).backward()
+        optimizer.step()
+        total, count = total + loss.detach(), count + units
+    return total / count
 
 
 def count(net, batches, step, unit) -> dict:
@@ -95,9 +110,9 @@ def check(net, batch, expected, step) -> float:
     """
     net.eval()
     with torch.no_grad():
-        found = net(*(batch[:1] if step is _images else batch[:4])).numpy()
+        found = net(*(batch[:1] if step is image_loss else batch[:4])).numpy()
     real = np.ones(found.shape[:2], bool)
-    if step is _sentences:
+    if step is sentence_loss:
         real = np.arange(found.shape[1]) < batch[3].numpy()[:, None]
     difference = float(np.abs(found - expected)[real].max())
     if not difference < TOLERANCE * max(1.0, float(np.abs(expected).max())):
@@ -105,7 +120,8 @@ def check(net, batch, expected, step) -> float:
     return difference
 
 
-def _tensors(path):
+def read_batch(path) -> tuple:
+    """Return the arrays of an exported batch as tensors, whole numbers as int64."""
     arrays = [torch.from_numpy(array) for array in np.load(path).values()]
     return tuple(a if a.is_floating_point() else a.long() for a in arrays)
 
@@ -114,13 +130,13 @@ def _units(batch, unit):
     return len(batch[0]) if unit == "sample" else int(batch[3].sum())
 
 
-def _images(net, batch):
+def image_loss(net, batch):
     """Return the sum of the images' mean losses, and how many there are."""
     image, mask = batch
     return functional.cross_entropy(net(image), mask) * len(image), len(image)
 
 
-def _sentences(net, batch):
+def sentence_loss(net, batch):
     """Return the sum of the words' losses, and how many there are."""
     *inputs, words = batch
     length = inputs[3]

@@ -1,0 +1,117 @@
+"""mxopt's arms beside its peers' in one experiment: tables and verdicts."""
+
+from __future__ import annotations
+
+from benchmarks.cases import STEPS
+from mxopt import report
+from mxopt.measure import Experiment
+
+MEBIBYTE = 2**20
+ABOUT_EPOCHS = """What a user waits for: from making the network and opening
+the data, over reading and preprocessing each image from its file, to the end of the last
+validation with its loss and mIoU; only the import of libraries is left out. Every arm has the same
+images in the same order. The files are in the system's cache. PyTorch reads with a DataLoader, in
+the training process or in two workers, whose memory is not in the peak."""
+
+
+def is_peer(experiment: Experiment, arm: str) -> bool:
+    """Whether an arm was PyTorch's work."""
+    return bool(experiment.arm_options.get(arm, {}).get("peer"))
+
+
+def last_arm(experiment: Experiment) -> str:
+    """Return mxopt's arm with every lever."""
+    return [arm for arm in experiment.arms if not is_peer(experiment, arm)][-1]
+
+
+def best_peer(experiment: Experiment) -> str | None:
+    """Return the fastest peer, None if none was measured."""
+    found = {arm: experiment.median(arm) for arm in experiment.arms
+             if is_peer(experiment, arm) and experiment.figures(arm)}  # fmt: skip
+    fastest = min if experiment.better == "lower" else max
+    return fastest(found, key=found.get, default=None)
+
+
+def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
+    """Return one row an arm of both: the figure, how far the last arm is ahead, memory.
+
+    Args:
+        share_of_one: which share of the ceiling one sample or token a second is; 0 shows none.
+    """
+    last = last_arm(found)
+    rows = []
+    for arm in found.arms:
+        name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
+        ratio = found.ratio(last, arm) if arm != last else ""
+        if found.why_not(arm):
+            rows.append([name, "not measured", found.why_not(arm), "", ""])
+            continue
+        share = f"{found.median(arm) * share_of_one:.0%}" if share_of_one else ""
+        memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
+        rows.append([name, report.number(found.median(arm)), str(ratio), f"{memory:,.0f} MiB",
+                     share])  # fmt: skip
+    columns = ["arm", report.figure_name(found.figure), f"{last} is times faster [95 %]",
+               "peak memory", "share of the ceiling"]  # fmt: skip
+    if not share_of_one:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}.")
+
+
+def ladder(found: Experiment) -> report.Table:
+    """Return one row a lever: what it changes, and its gain over the arm before it."""
+    own = [arm for arm in found.arms if not is_peer(found, arm)]
+    rows = [[after, report.factors(found.factors(after, before)),
+             str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
+            for before, after in zip(own, own[1:])]  # fmt: skip
+    return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
+
+
+def launched(known: dict[str, Experiment]) -> report.Table:
+    """Return of every case the arm that has what ``mxopt launch`` sets beside the first arm."""
+    rows = []
+    for name, found in known.items():
+        arm = STEPS[name]["launch"]
+        speeds = (report.number(found.median(each)) for each in (found.baseline, arm))
+        rows.append([found.title, report.factors(found.factors(arm)), *speeds,
+                     str(found.ratio(arm) or "not measured"), found.verdict(arm)])  # fmt: skip
+    about = "The imperative training loop, as a script would have it; medians a second."
+    return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
+
+
+def verdict(found: Experiment, peer: str, target: float | None) -> str:
+    """Say whether the last arm reaches a target beside a peer, in speed and in memory.
+
+    Args:
+        target: times faster; None if none was set, and then none for memory either.
+    """
+    last = last_arm(found)
+    ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
+    more = found.median(last, memory) / found.median(peer, memory)
+    words = f"Beside the fastest peer ({peer}): {ratio}, {ratio.verdict}."
+    if target is not None:
+        outcome = "met" if ratio.low >= target else "met by the mean, not by the whole interval"
+        if ratio.value < target:
+            outcome = "not met"
+        words += f" Target {target}: {outcome}."
+    if more > 0:
+        words += f" Memory: {more:.2f} times the peer's"
+        words += f"; target 1: {'not ' * (more > 1)}met." if target is not None else "."
+    return words
+
+
+def epochs(found: Experiment) -> list[str]:
+    """Return the paragraphs on whole epochs from files: what is timed, the arms, how they learn."""
+    peer, sizes = best_peer(found), found.arm_options[found.baseline]
+    parts = [
+        f"{found.arms[found.baseline].epochs} epochs of {sizes['train']} images, "
+        f"{sizes['validation']} others validated after each. {ABOUT_EPOCHS}",
+        str(arms(found)),
+    ]
+    if peer:
+        parts.append(verdict(found, peer, None))
+        furthest = max(run.figures["loss_difference"] for arm in found.arms if is_peer(found, arm)
+                       for run in found.runs[arm] if run.ok)  # fmt: skip
+        parts.append(f"The validation losses before training differ by {furthest:.1g} at most.")
+    learned = {"validation_loss": "", "validation_mIoU": "", "first_epoch_seconds": "s"}
+    return [*parts, "What each had at the end, and when its first epoch was validated:",
+            str(report.arms(found, learned)), str(ladder(found))]  # fmt: skip

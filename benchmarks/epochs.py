@@ -1,0 +1,107 @@
+"""Workload: what a user waits for, whole epochs from files on disk, by mxopt or by a peer."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.arms import KIBIBYTE, apart, run_peer
+from mxopt.plan import Plan
+
+
+def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None,
+        **options) -> dict:  # fmt: skip
+    """Train Penn-Fudan from its files, and validate after every epoch.
+
+    Args:
+        plan, write: as for ``mxopt.workloads.train``.
+        train, validation: images of either split, the first ones.
+        peer: ``how`` PyTorch computes, its ``network``, ``sizes`` and ``workers`` of its
+            DataLoader; it then does it instead of mxopt, on the same images in the same order.
+        options: of the segmentation recipe.
+
+    Returns:
+        ``seconds`` from making the network and opening the data to the end of the last validation,
+        without the import of libraries; ``first_epoch_seconds`` of it with all preparation;
+        ``samples_per_second`` trained in that time, ``train_loss`` and ``validation_loss`` and
+        ``validation_mIoU`` at the end, ``peak_memory_bytes`` of the process without its loader's
+        workers; of a peer also the ``difference`` of its first scores, and ``loss_difference``,
+        that of its validation loss before training, from mxopt's.
+
+    Raises:
+        DeviceError: the peers' environment is not there, or the peer failed: its scores or its
+            loss differ, for one.
+    """
+    from mxopt import training
+
+    if peer:
+        return _peer(plan, train, validation, options, **peer)
+    recipe = _recipe(train, validation, options)
+    recipe.metric()  # imports what it needs
+    ends, epochs = [], []
+
+    def keep(event, **fields):
+        write(event, **fields)
+        if event == "epoch":
+            ends.append(time.perf_counter())
+            epochs.append(fields)
+
+    start = time.perf_counter()
+    training.fit(recipe, plan, keep)
+    return {
+        "seconds": ends[-1] - start,
+        "samples_per_second": sum(epoch["samples"] for epoch in epochs) / (ends[-1] - start),
+        "first_epoch_seconds": ends[0] - start,
+        **{name: epochs[-1][name] for name in ("train_loss", "validation_loss", "validation_mIoU")},
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
+    }
+
+
+def untrained_loss(plan: Plan, train: int, validation: int, options: dict) -> float:
+    """Return the validation loss of the first weights, as training under the plan computes it."""
+    from mxopt import training
+
+    # Steps that learn nothing, for the validation behind them.
+    still = plan.replace(epochs=1, learning_rate=0.0)
+    recipe = _recipe(min(train, plan.batch_size), validation, options)
+    return training.fit(recipe, still, lambda *_, **__: None)["validation_loss"]
+
+
+def _recipe(train, validation, options):
+    """Return the recipe on so many images; one is tested, after the clock has stopped."""
+    from mxopt import recipes
+
+    recipe = recipes.load("segmentation", **options)
+
+    def data():
+        whole = recipe.data()
+        return dataclasses.replace(
+            whole, train=whole.train.take(train), validation=whole.validation.take(validation),
+            test=whole.test.take(1),
+        )  # fmt: skip
+
+    return dataclasses.replace(recipe, data=data)
+
+
+def _peer(plan, train, validation, options, how, network, sizes, workers) -> dict:
+    from benchmarks.exchange import export
+    from mxopt import recipes
+    from mxopt.pipeline import epoch_order
+
+    data = recipes.load("segmentation", **options).data()
+    batch = {"recipe": "segmentation", **options, "limit": plan.batch_size}
+    orders = [epoch_order(train, True, plan.seed, epoch).tolist() for epoch in range(plan.epochs)]
+    with tempfile.TemporaryDirectory() as folder:
+        apart(export, Path(folder), plan, batch)
+        job = {
+            "network": network, "sizes": sizes, "exchange": folder, "how": how, "workers": workers,
+            "root": str(data.train.location.path), "size": options["size"],
+            "train": data.train.names[:train], "validation": data.validation.names[:validation],
+            "orders": orders, "batch_size": plan.batch_size, "optimizer": plan.optimizer,
+            "learning_rate": plan.learning_rate, "momentum": plan.momentum,
+            "untrained_loss": apart(untrained_loss, plan, train, validation, options),
+        }  # fmt: skip
+        return run_peer("epochs.py", job)

@@ -1,0 +1,122 @@
+"""One measured run of a peer that trains from files: PyTorch's DataLoader, training, validation.
+
+Reads a job from its input (JSON): what ``step.py`` takes of ``network``, ``sizes``, ``exchange``,
+``how``, ``optimizer``, ``learning_rate`` and ``momentum``; ``root`` (the data set's folder),
+``train`` and ``validation`` (names of images), ``size``, ``batch_size``, ``workers``, ``orders``
+(of the training images, one list an epoch), ``untrained_loss`` (mxopt's validation loss before
+training, which the peer's must equal to 1e-3). The last line it prints are the figures, as JSON.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+sys.path.insert(0, str(Path(__file__).parent))
+import step
+from loader import PennFudan
+
+CLASSES = 2
+
+
+class Orders:
+    """Batches of row numbers, every pass those of the next epoch."""
+
+    def __init__(self, orders: list, size: int):
+        self._orders, self._size = iter(orders), size
+        self._length = -(-len(orders[0]) // size)
+
+    def __len__(self):
+        return self._length
+
+    def __iter__(self):
+        # A generator: the DataLoader asks for some passes that it never begins.
+        order = next(self._orders)
+        for start in range(0, len(order), self._size):
+            yield order[start : start + self._size]
+
+
+def main() -> None:
+    """Do the job and print its figures."""
+    job = json.load(sys.stdin)
+    cv2.setNumThreads(0)
+    torch.manual_seed(0)
+    start, ends = time.perf_counter(), []
+    net = step.make_network(job)
+    optimizer = step.make_optimizer(net, job)
+    many = {"num_workers": job["workers"], "persistent_workers": job["workers"] > 0}
+    train, validation = (
+        PennFudan(Path(job["root"]), job[split], job["size"]) for split in ("train", "validation")
+    )
+    batches = DataLoader(train, batch_sampler=Orders(job["orders"], job["batch_size"]), **many)
+    checks = DataLoader(validation, job["batch_size"], **many)
+    for _ in job["orders"]:
+        net.train()
+        train_loss = step.train_epoch(net, optimizer, laid_out(batches, job), step.image_loss)
+        scores = validate(net, laid_out(checks, job))
+        ends.append(time.perf_counter() - start)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # After the clock, so that nothing is warm that would not be for a user.
+    fresh, exchange = step.make_network(job), Path(job["exchange"])
+    first = step.read_batch(exchange / "batch-000.npz")
+    figures = {
+        "seconds": ends[-1],
+        "samples_per_second": sum(map(len, job["orders"])) / ends[-1],
+        "first_epoch_seconds": ends[0],
+        "train_loss": float(train_loss),
+        **scores,
+        "peak_memory_bytes": memory,
+        "difference": step.check(fresh, first, np.load(exchange / "scores.npy"), step.image_loss),
+        "loss_difference": check_loss(validate(fresh, laid_out(checks, job)), job),
+        "threads": torch.get_num_threads(),
+        "version": torch.__version__,
+    }
+    print(json.dumps(figures))
+
+
+def laid_out(loader, job):
+    """Yield a loader's batches, (image, mask), in the memory layout that the job asks for."""
+    for image, mask in loader:
+        if job["how"] in step.CHANNELS_LAST:
+            image = image.contiguous(memory_format=torch.channels_last)
+        yield image, mask
+
+
+def validate(net, batches) -> dict:
+    """Return the mean loss of all images and the mean over classes of intersection over union."""
+    net.eval()
+    total, images, pairs = 0.0, 0, torch.zeros(CLASSES**2, dtype=torch.int64)
+    with torch.inference_mode():
+        for image, mask in batches:
+            scores = net(image)
+            total += float(functional.cross_entropy(scores, mask)) * len(image)
+            images += len(image)
+            found = CLASSES * mask + scores.argmax(1)
+            pairs += torch.bincount(found.flatten(), minlength=CLASSES**2)
+    table = pairs.reshape(CLASSES, CLASSES)
+    both = table.diag()
+    either = table.sum(0) + table.sum(1) - both
+    return {"validation_loss": total / images, "validation_mIoU": float((both / either).mean())}
+
+
+def check_loss(scores, job) -> float:
+    """Return the difference of the loss before training from mxopt's.
+
+    Raises:
+        SystemExit: it is more than the tolerance.
+    """
+    difference = abs(scores["validation_loss"] - job["untrained_loss"])
+    if not difference < step.TOLERANCE:
+        sys.exit(f"the peer's validation loss before training differs from mxopt's by {difference}")
+    return difference
+
+
+if __name__ == "__main__":
+    main()

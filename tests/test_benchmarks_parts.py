@@ -1,0 +1,180 @@
+"""The benchmarks' whole epochs and levers: what is run, and what the page says of it."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import mxnet as mx
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import arms, beside, epochs, levers, page
+from benchmarks.cases import EPOCHS, LEVERS, STEPS
+from mxopt import measure, recipes
+from mxopt.errors import DeviceError
+from mxopt.measure import Experiment
+from mxopt.plan import Plan
+from mxopt.records import Run
+from mxopt.training import make_loader, seed_everything
+
+TINY = {"network": "tiny", "size": 32}
+PEERS = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
+needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="needs the peers' environment")
+SMALL = {"network": "deeplab_mobilenetv2", "size": 96}
+PEER = {"how": "channels_last", "network": "MobileNetDeepLab", "sizes": {"bounded": 16}}
+
+
+def written(events):
+    return lambda event, **fields: events.append((event, fields))
+
+
+@pytest.mark.parametrize("preprocess", ["lazy", "cached"])
+def test_whole_epochs_are_timed_with_their_validation_and_preparation(preprocess):
+    events = []
+    plan = Plan(batch_size=2, epochs=2, preprocess=preprocess, learning_rate=0.01)
+    found = epochs.run(plan, written(events), train=5, validation=3, **TINY)
+    [data] = [fields for event, fields in events if event == "data"]
+    each = [fields for event, fields in events if event == "epoch"]
+    [setup] = [fields for event, fields in events if event == "setup"]
+    assert (data["train"], data["validation"]) == (5, 3)
+    assert [epoch["samples"] for epoch in each] == [5, 5]
+    inside = sum(epoch["seconds"] + epoch["validation_seconds"] for epoch in each)
+    assert found["seconds"] >= inside + setup["seconds"] > 0
+    assert found["first_epoch_seconds"] < found["seconds"]
+    assert found["validation_mIoU"] == each[-1]["validation_mIoU"]
+
+
+def test_the_untrained_loss_is_that_of_the_first_weights():
+    plan = Plan(batch_size=2, learning_rate=0.5, momentum=0.9, epochs=3)
+    options = {**TINY, "norm": False}
+    seed_everything(plan.seed)
+    recipe = recipes.load("segmentation", **options)
+    data, contexts = recipe.data(), [mx.cpu()]
+    data = dataclasses.replace(data, validation=data.validation.take(2))
+    net = recipe.network(contexts)
+    [batch] = make_loader(data, "validation", data.transform, plan, contexts)
+    image, mask = batch.shards[0]
+    expected = float(recipe.loss(net(image), mask).mean().asscalar())
+    assert epochs.untrained_loss(plan, 4, 2, options) == pytest.approx(expected, rel=1e-5)
+
+
+@needs_peers
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
+    plan = Plan(batch_size=2, epochs=2, learning_rate=0.001, momentum=0.9)
+    own = epochs.run(plan, written([]), train=5, validation=3, **SMALL)
+    peer = {**PEER, "workers": workers}
+    other = epochs.run(plan, written([]), train=5, validation=3, peer=peer, **SMALL)
+    assert other["loss_difference"] < 1e-5
+    for name in ("train_loss", "validation_loss", "validation_mIoU"):
+        assert other[name] == pytest.approx(own[name], abs=1e-3), name
+    assert own.keys() <= other.keys()
+
+
+@needs_peers
+def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
+    def changed(script, job):
+        return arms.run_peer(script, {**job, "untrained_loss": job["untrained_loss"] + 0.002})
+
+    monkeypatch.setattr(epochs, "run_peer", changed)
+    with pytest.raises(DeviceError, match="validation loss before training differs"):
+        epochs.run(Plan(batch_size=2), written([]), train=2, validation=2,
+                   peer={**PEER, "workers": 0}, **SMALL)  # fmt: skip
+
+
+def measured(name, figures, options=None, **description):
+    """Return an experiment of one run an arm."""
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures=own)]
+            for arm, own in figures.items()}  # fmt: skip
+    plans = description.pop("plans", dict.fromkeys(figures, Plan(epochs=2)))
+    return Experiment(name, "w", plans, title="T", runs=runs, arm_options=options or {},
+                      **description)  # fmt: skip
+
+
+def epochs_found():
+    more = {"peak_memory_bytes": 2**20, "first_epoch_seconds": 1.0, "validation_loss": 0.1,
+            "validation_mIoU": 0.9}  # fmt: skip
+    figures = {
+        "before": {"seconds": 30.0, **more},
+        "after": {"seconds": 10.0, **more},
+        "slow": {"seconds": 25.0, "loss_difference": 2e-5, **more},
+        "quick": {"seconds": 20.0, "loss_difference": 1e-6, **more},
+    }
+    sizes = {"train": 16, "validation": 8}
+    options = {arm: dict(sizes) for arm in figures}
+    for peer in ("slow", "quick"):
+        options[peer]["peer"] = {"how": "eager"}
+    return measured("epochs", figures, options)
+
+
+def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
+    assert beside.best_peer(epochs_found()) == "quick"
+    assert str(next(iter(page.beside_peers({"epochs": epochs_found()}).values()))).startswith("2.0")
+
+
+def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
+    text = "\n".join(beside.epochs(epochs_found()))
+    assert "2 epochs of 16 images, 8 others validated after each." in text
+    assert "Beside the fastest peer (quick): 2.0" in text
+    assert "Memory: 1.00 times the peer's." in text
+    assert "arget" not in text
+    assert "differ by 2e-05 at most" in text
+    assert "share of the ceiling" not in text
+
+
+def asked(monkeypatch, part, name):
+    found = {}
+
+    def interleave(name, workload, arms, *, arm_options, **more):
+        found.update(arms=arms, options=arm_options, workload=workload, **more)
+
+    monkeypatch.setattr(measure, "interleave", interleave)
+    part(name, 1, Path("nowhere"))
+    return found
+
+
+def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
+    found = asked(monkeypatch, bench._epochs, "epochs")
+    assert list(found["arms"])[:3] == ["before", "cached", "after"]
+    assert found["arms"]["before"].preprocess == "lazy"
+    assert found["arms"]["after"].preprocess == "cached"
+    assert found["options"]["after"]["optimized"]
+    for arm, plan in found["arms"].items():
+        own = found["options"][arm]
+        assert EPOCHS["options"].items() <= own.items(), arm
+        assert (plan.batch_size, plan.epochs) == (4, 2)
+    peers = [own["peer"] for own in found["options"].values() if "peer" in own]
+    assert {(p["how"], p["workers"]) for p in peers} == {
+        ("channels_last", 0), ("channels_last", 2), ("tuned", 0), ("tuned", 2),
+    }  # fmt: skip
+
+
+def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):
+    found = asked(monkeypatch, bench._levers, "levers")
+    assert found["pairs"] == [("at-once", "accumulated"), ("full", "early")]
+    for pair in found["pairs"]:
+        plans = [found["arms"][arm] for arm in pair]
+        assert len({plan.batch_size * plan.accumulation for plan in plans}) == 1, pair
+        assert len({found["options"][arm]["limit"] for arm in pair}) == 1, pair
+    early = found["options"]["early"]
+    # The timed epoch is the last one, and so must be an early one too.
+    assert early["early_epochs"] == found["arms"]["early"].epochs
+    assert early["early_size"] < early["size"] == found["options"]["full"]["size"]
+    assert found["arms"]["accumulated"].accumulation == 4
+    assert set(STEPS["mobilenet"]["options"]) <= set(early)
+
+
+def test_the_page_says_what_levers_keep_and_what_they_change():
+    figures = {
+        arm: {"samples_per_second": speed, "peak_memory_bytes": size * 2**20, "train_loss": 0.5}
+        for arm, speed, size in [("at-once", 4.0, 8000), ("accumulated", 6.0, 2800),
+                                 ("full", 6.0, 2800), ("early", 15.0, 2000)]
+    }  # fmt: skip
+    found = measured("levers", figures, figure="samples_per_second", better="higher")
+    table, words = levers.parts(found)
+    assert "4 → 6 | 1.50" in table
+    assert "8,000 MiB → 2,800 MiB" in table
+    assert "0.5 → 0.5" in table
+    for name, lever in LEVERS.items():
+        assert f"**{name}**. Equal: {lever['equal']}. Not equal: {lever['unequal']}." in words
+    assert "Not equal: what is learned" in words
