@@ -20,10 +20,11 @@ writes this page from `records/`; nothing on it is typed.
 
 **The same work** means: the network layer for layer, with the weights carried over and the scores
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
-Each run is a process of its own that trains two epochs over data in memory and is timed in the
-second; runs take turns, and a ratio is that of paired runs with its 95 % interval. PyTorch runs
-as installed (`eager`), with `channels_last`, with `torch.compile`, and in the environment that its
-`torch.backends.xeon.run_cpu` sets up (`tuned`). A peer that wins is printed as the winner.
+Each run is a process of its own; where nothing else is said it trains two epochs over data in
+memory and is timed in the second. Runs take turns, and a ratio is that of paired runs with its
+95 % interval. PyTorch runs as installed (`eager`), with `channels_last`, with `torch.compile`, and
+in the environment that its `torch.backends.xeon.run_cpu` sets up (`tuned`). A peer that wins is
+printed as the winner.
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
 the plain network's forward pass, as PyTorch counts them) over what the faster of both libraries
 reaches in a plain matrix product on this machine. Work that a rewrite leaves out still counts."""
