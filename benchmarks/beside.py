@@ -10,8 +10,9 @@ MEBIBYTE = 2**20
 ABOUT_EPOCHS = """What a user waits for: from making the network and opening
 the data, over reading and preprocessing each image from its file, to the end of the last
 validation with its loss and mIoU; only the import of libraries is left out. Every arm has the same
-images in the same order. The files are in the system's cache. PyTorch reads with a DataLoader, in
-the training process or in two workers, whose memory is not in the peak."""
+images in the same order. The system may still have the files in memory, for every arm alike.
+PyTorch reads with a DataLoader, in the training process or in two workers, whose memory is not in
+the peak."""
 
 
 def is_peer(experiment: Experiment, arm: str) -> bool:
