@@ -30,5 +30,8 @@ def parts(found: Experiment) -> list[str]:
 
 
 def _both(found, before, after, figure, divisor=1, unit="") -> str:
+    for arm in (before, after):
+        if found.why_not(arm):
+            return f"not measured ({found.why_not(arm)})"
     values = (found.median(arm, figure) / divisor for arm in (before, after))
     return " → ".join(report.number(value, unit) for value in values)

@@ -178,3 +178,11 @@ def test_the_page_says_what_levers_keep_and_what_they_change():
     for name, lever in LEVERS.items():
         assert f"**{name}**. Equal: {lever['equal']}. Not equal: {lever['unequal']}." in words
     assert "Not equal: what is learned" in words
+
+
+def test_a_lever_that_could_not_run_says_why():
+    arms = [arm for lever in LEVERS.values() for arm in lever["arms"]]
+    found = measured("levers", {arm: {"samples_per_second": 1.0} for arm in arms},
+                     figure="samples_per_second", better="higher")  # fmt: skip
+    found.runs["at-once"] = [Run(Path("x"), Plan(), "w", status="refused", reason="no memory")]
+    assert "| not measured (no memory) | not measured | at-once refused |" in levers.parts(found)[0]
