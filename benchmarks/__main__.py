@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from benchmarks import page
-from benchmarks.cases import EPOCHS, GROWTH, LEVERS, STEPS, THREADS
-from mxopt import measure, report
+from benchmarks.cases import EPOCHS, GROWTH, LAUNCH, LEVERS, STEPS, THREADS
+from mxopt import launch, measure, report
 from mxopt.plan import Plan
 
 HERE = Path(__file__).parent
@@ -45,7 +45,9 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
         options[how] = {**case["options"], "peer": peer}
     last = names[-1]
     pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
-    pairs += [("before", case["launch"])] if "launch" in case else []
+    if case.get("launch"):
+        arms[LAUNCH], options[LAUNCH] = plan.replace(**THREADS, **launch.SWITCHES), case["options"]
+        pairs.append(("before", LAUNCH))
     unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,

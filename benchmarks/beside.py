@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import STEPS
+from benchmarks.cases import LAUNCH
 from mxopt import report
 from mxopt.measure import Experiment
 
@@ -20,9 +20,14 @@ def is_peer(experiment: Experiment, arm: str) -> bool:
     return bool(experiment.arm_options.get(arm, {}).get("peer"))
 
 
+def own_arms(experiment: Experiment) -> list[str]:
+    """Return mxopt's arms, each with one lever more than the one before it."""
+    return [arm for arm in experiment.arms if arm != LAUNCH and not is_peer(experiment, arm)]
+
+
 def last_arm(experiment: Experiment) -> str:
     """Return mxopt's arm with every lever."""
-    return [arm for arm in experiment.arms if not is_peer(experiment, arm)][-1]
+    return own_arms(experiment)[-1]
 
 
 def best_peer(experiment: Experiment) -> str | None:
@@ -60,21 +65,21 @@ def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
 
 def ladder(found: Experiment) -> report.Table:
     """Return one row a lever: what it changes, and its gain over the arm before it."""
-    own = [arm for arm in found.arms if not is_peer(found, arm)]
+    own = own_arms(found)
     rows = [[after, report.factors(found.factors(after, before)),
              str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
             for before, after in zip(own, own[1:])]  # fmt: skip
     return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
 
 
-def launched(known: dict[str, Experiment]) -> report.Table:
+def launched(known: list[Experiment]) -> report.Table:
     """Return of every case the arm that has what ``mxopt launch`` sets beside the first arm."""
     rows = []
-    for name, found in known.items():
-        arm = STEPS[name]["launch"]
-        speeds = (report.number(found.median(each)) for each in (found.baseline, arm))
-        rows.append([found.title, report.factors(found.factors(arm)), *speeds,
-                     str(found.ratio(arm) or "not measured"), found.verdict(arm)])  # fmt: skip
+    for found in known:
+        speeds = (report.number(found.median(each)) for each in (found.baseline, LAUNCH))
+        gain = str(found.ratio(LAUNCH) or "not measured")
+        rows.append([found.title, report.factors(found.factors(LAUNCH)), *speeds, gain,
+                     found.verdict(LAUNCH)])  # fmt: skip
     about = "The imperative training loop, as a script would have it; medians a second."
     return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 

@@ -2,21 +2,27 @@
 
 from mxopt import hardware
 
+LAUNCH = "launch"
 PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": hardware.cpu().physical_cores}
-MEMORY, STATIC = {"allocator": "keep"}, {"hybridize": "static"}
-INTEL = {"openmp": "intel"}
+STATIC, INTEL, SCRATCH = {"hybridize": "static"}, {"openmp": "intel"}, {"scratch": 1}
 
 MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
-# ``levers`` are added one after the other; ``launch`` is the arm that has what `mxopt launch` sets.
+# ``levers`` are added one after the other. ``launch``: whether to measure the first arm in the
+# environment of `mxopt launch` as well.
 STEPS = {
     "resnet": {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
         "options": {"network": "deeplab_resnet50", "size": 240, "limit": 8},
         "plan": SGD,
-        "levers": {"threads": THREADS, "static": STATIC, "optimized": {"optimized": True}},
+        "levers": {
+            "threads": THREADS,
+            "static": STATIC,
+            "optimized": {"optimized": True},
+            "scratch": SCRATCH,
+        },
         "peer": "ResNetDeepLab",
         "sizes": {},
         "peers": PEERS,
@@ -28,13 +34,13 @@ STEPS = {
         "plan": SGD,
         "levers": {
             "threads": THREADS,
-            "memory": MEMORY,
             "static": STATIC,
             "interleaved": {"interleaved": True},
             "optimized": {"optimized": True},
             "intel": INTEL,
+            "accumulated": {"batch_size": 2, "accumulation": 2},
         },
-        "launch": "memory",
+        "launch": True,
         "peer": "MobileNetDeepLab",
         "sizes": {"bounded": 16},
         "peers": PEERS,
@@ -67,12 +73,12 @@ STEPS = {
         },
         "levers": {
             "threads": THREADS,
-            "memory": MEMORY,
             "static": STATIC,
             "pieces": {"fast": True},
             "fused": {"loss": "fused"},
+            "scratch": SCRATCH,
         },
-        "launch": "memory",
+        "launch": True,
         "peer": "Translator",
         "sizes": {"layers": 3, "units": 256, "heads": 4, "hidden": 1024, "dropout": 0.1},
         "peers": ("eager", "compile"),
@@ -95,7 +101,7 @@ EPOCHS = {
 LEVERS = {
     "accumulation": {
         "arms": {
-            "at-once": {"batch_size": 16, "limit": 32},
+            "at-once": {"batch_size": 16, "accumulation": 1, "limit": 32},
             "accumulated": {"batch_size": 4, "accumulation": 4, "limit": 32},
         },
         "equal": "the images, the updates and, up to rounding, the weights after each: this "
@@ -122,7 +128,7 @@ GROWTH = {
         "of": "an image",
         "time": 0,
         "memory": 1,
-        "sizes": {str(n): {"batch_size": n} for n in (1, 2, 4, 8, 16)},
+        "sizes": {str(n): {"batch_size": n, "accumulation": 1} for n in (1, 2, 4, 8, 16)},
     },
     "growth-side": {
         "title": "MobileNetV2, side of the images in pixels",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import beside, growth, levers
 from benchmarks.beside import best_peer, is_peer, last_arm
-from benchmarks.cases import GROWTH, STEPS
+from benchmarks.cases import GROWTH, LAUNCH, STEPS
 from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio
 
@@ -72,9 +72,9 @@ def text(folder: Path) -> str:
             ]
     if "epochs" in known:
         parts += [f"## {known['epochs'].title}", *beside.epochs(known["epochs"])]
-    if launched := [name for name in STEPS if name in known and "launch" in STEPS[name]]:
+    if launched := [known[name] for name in STEPS if name in known and LAUNCH in known[name].arms]:
         parts += ["## A script unchanged, in `mxopt launch`'s environment",
-                  str(beside.launched({name: known[name] for name in launched}))]  # fmt: skip
+                  str(beside.launched(launched))]  # fmt: skip
     if "loader" in known:
         parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
     if grown := _grown(known):

@@ -135,11 +135,18 @@ class SentenceLoader:
     def __iter__(self):
         batches = self.batches(self.epoch)[self.step :]
         self.epoch, self.step = self.epoch + 1, 0
-        for batch in batches:
-            size = int(self._lengths[batch.rows, 1].sum())
-            own = self._share.of(batch.rows)
-            arrays = self._arrays(batch._replace(rows=own or batch.rows[:1]))
-            yield Batch(split_and_load(arrays, self._contexts), size, not own)
+        yield from map(self._batch, batches)
+
+    def largest(self) -> Batch:
+        """Return the batch of the first epoch with the most tokens, padding included."""
+        planned = self.batches(0)
+        return self._batch(max(planned, key=lambda b: len(b.rows) * (b.source + b.target)))
+
+    def _batch(self, batch) -> Batch:
+        size = int(self._lengths[batch.rows, 1].sum())
+        own = self._share.of(batch.rows)
+        arrays = self._arrays(batch._replace(rows=own or batch.rows[:1]))
+        return Batch(split_and_load(arrays, self._contexts), size, not own)
 
     def _arrays(self, batch):
         if self._resident:

@@ -142,7 +142,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
     for arm, plan in found["arms"].items():
         own = found["options"][arm]
         assert EPOCHS["options"].items() <= own.items(), arm
-        assert (plan.batch_size, plan.epochs) == (4, 2)
+        assert (plan.batch_size * plan.accumulation, plan.epochs) == (4, 2)
     peers = [own["peer"] for own in found["options"].values() if "peer" in own]
     assert {(p["how"], p["workers"]) for p in peers} == {
         ("channels_last", 0), ("channels_last", 2), ("tuned", 0), ("tuned", 2),

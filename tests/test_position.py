@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from test_checkpoint import PLANS, train, with_dropout
 from mxopt import checkpoint, position
 from mxopt.errors import DataError, PlanError
 from mxopt.plan import Plan
-from mxopt.sequences import PairBatch
+from mxopt.sequences import PairBatch, SentenceLoader
 from mxopt.task import Data, Recipe
 
 
@@ -48,7 +49,9 @@ class Embedded(nn.HybridBlock):
     def __init__(self):
         super().__init__()
         self.layers = nn.HybridSequential()
-        self.layers.add(nn.Embedding(50, 8), nn.Dropout(0.3), nn.Dense(50, flatten=False))
+        self.layers.add(
+            nn.Embedding(50, 8), nn.Dropout(0.3), nn.Dense(50, flatten=False, in_units=8)
+        )
 
     def hybrid_forward(self, F, source, shifted, source_length, target_length):
         return self.layers(shifted)
@@ -86,6 +89,9 @@ POSITIONS = {
     "by worker processes": (Plan(batch_size=4, epochs=4, workers=2), None),
     "accumulated": (Plan(batch_size=2, epochs=4, accumulation=3, schedule="poly"), None),
     "sentences": (Plan(batch_size=8, epochs=4, learning_rate=1.0), sentences),
+    "sentences, a static graph": (
+        Plan(batch_size=64, epochs=4, bucketing="tokens", hybridize="static"), sentences
+    ),
     "sentences by tokens": (
         Plan(batch_size=64, epochs=4, bucketing="tokens", preprocess="device"), sentences
     ),
@@ -260,3 +266,24 @@ def test_an_epoch_of_other_data_is_not_gone_on_with(tmp_path, sees):
     train(PLANS["momentum"], tmp_path, "step 2", **how)
     with sees.raised(DataError):
         train(PLANS["momentum"], tmp_path, recipe=toy.toy(20, network=with_dropout), **how)
+
+
+def test_a_static_graph_meets_its_largest_batch_first(monkeypatch):
+    seen, loss = [], sentences().loss
+
+    def watched(output, words):
+        seen.append(output.shape[:2])
+        return loss(output, words)
+
+    recipe = dataclasses.replace(sentences(), loss=watched)
+    plan = Plan(batch_size=64, bucketing="tokens", hybridize="static")
+    _, rehearsed = train(plan, recipe=recipe, evaluate=False)
+    largest, *others = seen
+    assert math.prod(largest) >= max(map(math.prod, others))
+    seen.clear()
+    monkeypatch.delattr(SentenceLoader, "largest")
+    _, plain = train(plan, recipe=recipe, evaluate=False)
+    assert seen == others
+    assert len(plain) == len(others)
+    assert rehearsed != plain  # Dropout begins anew after it,
+    assert rehearsed == pytest.approx(plain, rel=0.2)  # and nothing else differs.
