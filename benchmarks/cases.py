@@ -5,7 +5,7 @@ from mxopt import hardware
 LAUNCH = "launch"
 PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": hardware.cpu().physical_cores}
-STATIC, INTEL, SCRATCH = {"hybridize": "static"}, {"openmp": "intel"}, {"scratch": 1}
+STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 
 MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
@@ -17,12 +17,7 @@ STEPS = {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
         "options": {"network": "deeplab_resnet50", "size": 240, "limit": 8},
         "plan": SGD,
-        "levers": {
-            "threads": THREADS,
-            "static": STATIC,
-            "optimized": {"optimized": True},
-            "scratch": SCRATCH,
-        },
+        "levers": {"threads": THREADS, "static": STATIC, "optimized": {"optimized": True}},
         "peer": "ResNetDeepLab",
         "sizes": {},
         "peers": PEERS,
@@ -54,7 +49,9 @@ STEPS = {
             "threads": THREADS,
             "static": STATIC,
             "interleaved": {"interleaved": True},
+            "optimized": {"optimized": True},
             "intel": INTEL,
+            "accumulated": {"batch_size": 2, "accumulation": 2},
         },
         "peer": "MobileNetDeepLab",
         "sizes": {"bounded": 0},
@@ -76,7 +73,6 @@ STEPS = {
             "static": STATIC,
             "pieces": {"fast": True},
             "fused": {"loss": "fused"},
-            "scratch": SCRATCH,
         },
         "launch": True,
         "peer": "Translator",

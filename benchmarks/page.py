@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import beside, growth, levers
-from benchmarks.beside import best_peer, is_peer, last_arm
+from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm
 from benchmarks.cases import GROWTH, LAUNCH, STEPS
 from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio

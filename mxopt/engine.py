@@ -50,8 +50,6 @@ def environment(plan: Plan) -> dict[str, str]:
         variables["OMP_PLACES"] = "cores"
     if plan.allocator == "keep":
         variables.update(KEEP_MEMORY)
-    if plan.scratch is not None:
-        variables["MXNET_CPU_TEMP_COPY"] = str(plan.scratch)
     if plan.openmp == "intel":
         variables["LD_PRELOAD"] = str(intel_openmp())
         # Idle threads sleep after a millisecond instead of spinning for 200 beside the engine's.

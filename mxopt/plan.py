@@ -48,7 +48,6 @@ _CHOICES = {
 }
 _AT_LEAST = {
     "engine_threads": 1,
-    "scratch": 1,
     "cpu_threads": 1,
     "frozen": 0,
     "workers": 0,
@@ -83,8 +82,6 @@ class Plan:
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
         allocator: ``default`` gives large blocks of memory back to the system as soon as they are
             freed, ``keep`` keeps them for the next array, which then need not be cleared again.
-        scratch: scratch buffers that operators share on each CPU context, each as large as the
-            largest wish so far; MXNet has 4.
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
             ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
@@ -133,7 +130,6 @@ class Plan:
     affinity: str = "none"
     openmp: str = "default"
     allocator: str = "default"
-    scratch: int | None = None
     hybridize: str = "no"
     frozen: int = 0
     preprocess: str = "lazy"
