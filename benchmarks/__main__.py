@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks import page
-from benchmarks.cases import EPOCHS, GROWTH, LAUNCH, LEVERS, STEPS, THREADS
+from benchmarks.cases import EPOCHS, GROWTH, LAUNCH, LEVERS, STEPS, THREADS, TRIED
 from mxopt import launch, measure, report
 from mxopt.plan import Plan
 
@@ -19,6 +19,7 @@ def main() -> None:
     parts = dict.fromkeys(STEPS, _step)
     parts.update(epochs=_epochs, loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
+    parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--repeats", type=int, default=6)
@@ -48,10 +49,9 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
     if case.get("launch"):
         arms[LAUNCH], options[LAUNCH] = plan.replace(**THREADS, **launch.SWITCHES), case["options"]
         pairs.append(("before", LAUNCH))
-    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
-        title=case["title"], figure=f"{unit}_per_second", unit="", better="higher",
+        title=case["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",
         pairs=list(dict.fromkeys(pairs)),
     )  # fmt: skip
 
@@ -125,10 +125,9 @@ def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure a case's last arm at several sizes."""
     case = STEPS[GROWTH[name]["case"]]
     arms, options = _variants(case, GROWTH[name]["sizes"])
-    unit = "tokens" if case["options"].get("recipe") == "translation" else "samples"
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 3),
-        folder=folder, title=GROWTH[name]["title"], figure=f"{unit}_per_second", unit="",
+        folder=folder, title=GROWTH[name]["title"], figure=f"{_unit(case)}_per_second", unit="",
         better="higher", pairs=[],
     )  # fmt: skip
 
@@ -142,6 +141,21 @@ def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
         title="Levers that change what a step is", figure="samples_per_second", unit="",
         better="higher", pairs=[tuple(lever["arms"]) for lever in LEVERS.values()],
     )  # fmt: skip
+
+
+def _tried(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure what else might help a case's last arm, each alone."""
+    case = STEPS[TRIED[name]["case"]]
+    arms, options = _variants(case, {"every-lever": {}, **TRIED[name]["changes"]})
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 2),
+        folder=folder, title=case["title"], figure=f"{_unit(case)}_per_second", unit="",
+        better="higher",
+    )  # fmt: skip
+
+
+def _unit(case: dict) -> str:
+    return "tokens" if case["options"].get("recipe") == "translation" else "samples"
 
 
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:

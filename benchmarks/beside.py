@@ -84,6 +84,20 @@ def launched(known: list[Experiment]) -> report.Table:
     return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 
 
+def tried(known: list[Experiment]) -> report.Table:
+    """Return one row for each thing that was set in addition to a case's levers."""
+    rows = []
+    for found in known:
+        for arm in list(found.arms)[1:]:
+            memory = (found.median(each, "peak_memory_bytes") / MEBIBYTE
+                      for each in (found.baseline, arm))  # fmt: skip
+            rows.append([found.title, report.factors(found.factors(arm)),
+                         str(found.ratio(arm) or "not measured"), found.verdict(arm),
+                         " → ".join(f"{each:,.0f}" for each in memory) + " MiB"])  # fmt: skip
+    columns = ["what is trained", "what differs", "times faster [95 %]", "verdict", "peak memory"]
+    return report.Table(columns, rows)
+
+
 def verdict(found: Experiment, peer: str, target: float | None) -> str:
     """Say whether the last arm reaches a target beside a peer, in speed and in memory.
 

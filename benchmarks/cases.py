@@ -113,6 +113,24 @@ LEVERS = {
     },
 }
 
+# What else one might set, each alone on top of a case's last arm.
+TRIED = {
+    "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": {"allocator": "keep"}}},
+    "tried-mobilenet": {
+        "case": "mobilenet",
+        "changes": {
+            "compact": {"affinity": "compact"},
+            "two-at-once": {"engine_threads": 2},
+            "keep": {"allocator": "keep"},
+            "shapes-vary": {"hybridize": "yes"},
+        },
+    },
+    "tried-transformer": {
+        "case": "transformer",
+        "changes": {"intel": INTEL, "keep": {"allocator": "keep"}},
+    },
+}
+
 # How a case's last arm grows; one size is doubled at a time. ``time`` and ``memory`` are the powers
 # of the size with which a sample's time and the process's memory grow if they grow linearly with
 # the work; ``of`` is what a verdict counts.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import beside, growth, levers
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm
-from benchmarks.cases import GROWTH, LAUNCH, STEPS
+from benchmarks.cases import GROWTH, LAUNCH, STEPS, TRIED
 from mxopt import files, plots, report, results
 from mxopt.measure import Experiment, Ratio
 
@@ -28,6 +28,9 @@ printed as the winner.
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
 the plain network's forward pass, as PyTorch counts them) over what the faster of both libraries
 reaches in a plain matrix product on this machine. Work that a rewrite leaves out still counts."""
+ABOUT_TRIED = (
+    """Each alone, on top of the last arm; what is not significantly faster is no lever."""
+)
 
 
 def write(folder: Path) -> Path:
@@ -81,6 +84,8 @@ def text(folder: Path) -> str:
         parts += ["## Growth", *growth.parts(grown)]
     if "levers" in known:
         parts += [f"## {known['levers'].title}", *levers.parts(known["levers"])]
+    if tried := [known[name] for name in TRIED if name in known]:
+        parts += ["## What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
     if "profile" in known:
         parts += ["## Where the time goes", str(report.operators(known["profile"]))]
     return "\n\n".join(parts) + "\n"

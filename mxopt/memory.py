@@ -10,9 +10,8 @@ Counted, from the network's graph (:mod:`mxopt.tracing`) and the plan, are
   ready. With CPU contexts all of the above is on the host as well.
 
 Not counted are the gradients of activations, which live shortly, what a graph saves by sharing
-memory, and what oneDNN and cuDNN work in. On a CPU, the measured peak above what the process had
-before was, in estimates of 100 MiB to 1.2 GiB: DeepLabv3-MobileNetV2 0.9 to 1.5, the Transformer
-0.8 to 1.2, the tiny network 1.5 to 1.9; least with ``hybridize="static"``, most with ``"no"``.
+memory, and what oneDNN and cuDNN work in. So the peak can be less than the estimate, and more: it
+is for finding out what cannot fit, not for filling a device to the last byte.
 """
 
 from __future__ import annotations

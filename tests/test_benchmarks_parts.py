@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import arms, beside, epochs, levers, page
-from benchmarks.cases import EPOCHS, LEVERS, STEPS
+from benchmarks.cases import EPOCHS, LEVERS, STEPS, TRIED
 from mxopt import measure, recipes
 from mxopt.errors import DeviceError
 from mxopt.measure import Experiment
@@ -186,3 +186,25 @@ def test_a_lever_that_could_not_run_says_why():
                      figure="samples_per_second", better="higher")  # fmt: skip
     found.runs["at-once"] = [Run(Path("x"), Plan(), "w", status="refused", reason="no memory")]
     assert "| not measured (no memory) | not measured | at-once refused |" in levers.parts(found)[0]
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_what_else_is_tried_differs_from_the_last_arm_in_that_alone(monkeypatch, name):
+    found = asked(monkeypatch, bench._tried, name)
+    first, *others = found["arms"]
+    for arm in others:
+        changed = found["arms"][first].diff(found["arms"][arm])
+        assert changed.keys() == TRIED[name]["changes"][arm].keys()
+        assert found["options"][arm] == found["options"][first]
+
+
+def test_the_page_has_a_row_for_each_thing_tried():
+    figures = {"every-lever": {"samples_per_second": 4.0, "peak_memory_bytes": 2**20},
+               "keep": {"samples_per_second": 3.0, "peak_memory_bytes": 2**21}}  # fmt: skip
+    plans = {"every-lever": Plan(), "keep": Plan(allocator="keep")}
+    found = measured("tried-resnet", figures, plans=plans, figure="samples_per_second",
+                       better="higher")  # fmt: skip
+    [row] = beside.tried([found]).rows
+    assert row[1] == "allocator: default → keep"
+    assert row[2].startswith("0.75")
+    assert row[4] == "1 → 2 MiB"
