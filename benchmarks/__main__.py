@@ -145,8 +145,9 @@ def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 def _tried(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure what else might help a case's last arm, each alone."""
-    case = STEPS[TRIED[name]["case"]]
-    arms, options = _variants(case, {"every-lever": {}, **TRIED[name]["changes"]})
+    case, base = STEPS[TRIED[name]["case"]], TRIED[name].get("base", {})
+    changes = {arm: {**base, **own} for arm, own in TRIED[name]["changes"].items()}
+    arms, options = _variants(case, {"every-lever": base, **changes})
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 2),
         folder=folder, title=case["title"], figure=f"{_unit(case)}_per_second", unit="",

@@ -113,8 +113,13 @@ LEVERS = {
     },
 }
 
-# What else one might set, each alone on top of a case's last arm.
+# What else one might set, each alone on top of a case's last arm, or of that and ``base``.
 TRIED = {
+    "folding": {
+        "case": "resnet",
+        "base": {"fixed_statistics": True, "optimized": ["taps"]},
+        "changes": {"folded": {"optimized": ["folding", "taps"]}},
+    },
     "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": {"allocator": "keep"}}},
     "tried-mobilenet": {
         "case": "mobilenet",

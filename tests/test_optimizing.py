@@ -10,11 +10,11 @@ from mxopt.errors import PlanError
 from mxopt.optimizing import optimize
 
 
-def dilated(dilation, inputs=3, channels=4):
+def dilated(dilation, inputs=3, channels=4, bias=False):
     net = nn.HybridSequential()
     net.add(
         nn.Conv2D(
-            channels, 3, padding=dilation, dilation=dilation, in_channels=inputs, use_bias=False
+            channels, 3, padding=dilation, dilation=dilation, in_channels=inputs, use_bias=bias
         ),
         nn.BatchNorm(in_channels=channels),
         nn.Activation("relu"),
@@ -34,10 +34,19 @@ def gradients(net, x, parameters):
     return {**found, "input": x.grad.asnumpy()}
 
 
+def assert_same(plain, rewritten):
+    assert plain.keys() == rewritten.keys()
+    for name, expected in plain.items():
+        largest = max(1, np.abs(expected).max())
+        np.testing.assert_allclose(rewritten[name], expected, atol=1e-4 * largest, err_msg=name)
+
+
 @pytest.mark.parametrize("dilation", [5, 8, 12, 20])
-@pytest.mark.parametrize("hybrid", [False, True])
-def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid):
-    net = dilated(dilation)
+@pytest.mark.parametrize(("hybrid", "bias"), [(False, False), (True, False), (True, True)])
+def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid, bias):
+    net = dilated(dilation, bias=bias)
+    if bias:
+        net[0].bias.set_data(nd.arange(4))
     x = nd.random.normal(shape=(2, 3, 8, 9))
     fast = optimize(net, x)
     assert "dilated" in fast.report
@@ -45,9 +54,7 @@ def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid):
         fast.hybridize(static_alloc=True, static_shape=True)
     parameters = net.collect_params()
     plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
-    assert plain.keys() == rewritten.keys()
-    for name, expected in plain.items():
-        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+    assert_same(plain, rewritten)
 
 
 class Bounded(gluon.HybridBlock):
@@ -77,8 +84,7 @@ def test_bounded_relus_change_neither_outputs_nor_gradients(hybrid):
     assert out.max() == pytest.approx(6)
     parameters = net.collect_params()
     plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
-    for name, expected in plain.items():
-        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+    assert_same(plain, rewritten)
 
 
 def test_a_value_that_others_read_too_is_not_bounded_elsewhere():
@@ -140,7 +146,7 @@ def test_symbols_go_through_the_original():
 
 
 def test_an_unknown_rewrite_is_refused_with_those_there_are():
-    with pytest.raises(PlanError, match="'magic'; there are taps, channels, bounds"):
+    with pytest.raises(PlanError, match="'magic'; there are folding, taps"):
         optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
 
 
@@ -186,8 +192,7 @@ def test_filled_up_channels_change_neither_outputs_nor_gradients(hybrid):
     assert {name: array.shape for name, array in rewritten.items()} == {
         name: array.shape for name, array in plain.items()
     }
-    for name, expected in plain.items():
-        np.testing.assert_allclose(rewritten[name], expected, rtol=1e-3, atol=1e-3, err_msg=name)
+    assert_same(plain, rewritten)
 
 
 def test_channels_that_the_caller_sees_are_not_filled_up():
@@ -211,3 +216,27 @@ def test_channels_filled_up_let_their_neighbours_be_bounded():
     x = nd.ones((1, 16, 4, 4))
     assert "bounded" not in optimize(net, x, rewrites=["bounds"]).report
     assert "bounded" in optimize(net, x).report
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("scale", [False, True])
+def test_folded_batch_norms_change_neither_outputs_nor_gradients(bias, scale):
+    net = nn.HybridSequential()
+    net.add(
+        nn.Conv2D(6, 3, in_channels=3, use_bias=bias),
+        nn.BatchNorm(in_channels=6, use_global_stats=True, scale=scale),
+        nn.Activation("relu"),
+        nn.Conv2D(4, 1, in_channels=6),
+    )
+    net.initialize(mx.init.Normal(1))
+    for name, parameter in net.collect_params().items():
+        if not name.endswith("weight"):
+            parameter.set_data(nd.random.uniform(0.5, 2, shape=parameter.shape))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert fast.changes == {"fixed batch norms folded into convolutions": ["6 channels"]}
+    fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert scale == any("gamma" in name for name in plain)
+    assert_same(plain, rewritten)

@@ -21,12 +21,18 @@ from mxnet import autograd, gluon, nd
 from mxopt.errors import PlanError
 from mxopt.optimizing.bounds import bounded_relu
 from mxopt.optimizing.channels import whole_blocks
+from mxopt.optimizing.folding import fixed_norm
 from mxopt.optimizing.graph import rewrite
 from mxopt.optimizing.taps import unseen_taps
 
 TOLERANCE = 1e-4
 # In this order: what one leaves, the next one sees.
-REWRITES = {"taps": unseen_taps, "channels": whole_blocks, "bounds": bounded_relu}
+REWRITES = {
+    "folding": fixed_norm,
+    "taps": unseen_taps,
+    "channels": whole_blocks,
+    "bounds": bounded_relu,
+}
 
 
 class Optimized(gluon.HybridBlock):
@@ -86,7 +92,8 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
         traced = mx.sym.Group(_flat(net(*inputs)))
     except (mx.MXNetError, AttributeError, TypeError) as error:
         raise PlanError(f"{type(net).__name__} cannot be traced as a graph: {error}") from None
-    shapes = {symbol.name: array.shape for symbol, array in zip(inputs, example)}
+    shapes = {name: parameter.shape for name, parameter in net.collect_params().items()}
+    shapes.update((symbol.name, array.shape) for symbol, array in zip(inputs, example))
     graph, changes = traced, {}
     for name in (name for name in REWRITES if name in chosen):
         graph, found = rewrite(graph, shapes, REWRITES[name])

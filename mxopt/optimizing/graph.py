@@ -78,7 +78,7 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
     """Return the symbol rebuilt, and the changes, ``{kind: [what was done]}``.
 
     Args:
-        symbol: a graph; ``shapes`` are those of its inputs.
+        symbol: a graph; ``shapes`` are those of its inputs and parameters.
         change: called as ``change(graph, node)`` for every node in order; it adds nodes and returns
             (output, kind, what it did), or None to leave the node as it is.
     """
@@ -117,7 +117,8 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
 def _shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
     """Return the shape of every node's first output, by the node's name."""
     internals = symbol.get_internals()
-    _, shapes, _ = internals.infer_shape(**inputs)
+    own = {name: inputs[name] for name in internals.list_arguments() if name in inputs}
+    _, shapes, _ = internals.infer_shape(**own)
     found = {}
     for output, shape in zip(internals.list_outputs(), shapes):
         found.setdefault(output.removesuffix("_output"), shape)

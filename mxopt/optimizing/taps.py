@@ -26,12 +26,12 @@ def unseen_taps(graph: Graph, node: Node):
     own, sides = node.attributes, shape[2:]
     dilation, group = own.get("dilate", (1, 1)), own.get("num_group", 1)
     plain = own["kernel"] == (3, 3) and own.get("stride", (1, 1)) == (1, 1) and group == 1
-    if not plain or own.get("pad") != dilation or not own.get("no_bias", False):
+    if not plain or own.get("pad") != dilation:
         return None
     share = _seen(sides[0], dilation[0]) * _seen(sides[1], dilation[1])
     if share > WORTH:
         return None
-    data, weight = node.inputs
+    data, weight, *bias = node.inputs
     parts = []
     for row in range(3):
         for column in range(3):
@@ -48,8 +48,9 @@ def unseen_taps(graph: Graph, node: Node):
                 seen = graph.add("slice", f"{name}_seen", data,
                                  begin=(None, None, *(begin for begin, _, _ in here)),
                                  end=(None, None, *(end for _, end, _ in here)))  # fmt: skip
-            part = graph.add("Convolution", name, seen, tap, kernel=(1, 1), no_bias=True,
-                             num_filter=own["num_filter"])  # fmt: skip
+            own_bias = bias if row == column == 1 else []
+            part = graph.add("Convolution", name, seen, tap, *own_bias, kernel=(1, 1),
+                             no_bias=not own_bias, num_filter=own["num_filter"])  # fmt: skip
             if not whole:
                 widths = [w for (b, e, at), n in zip(here, sides) for w in (at, n - at - e + b)]
                 part = graph.add("Pad", f"{name}_placed", part, mode="constant", constant_value=0,

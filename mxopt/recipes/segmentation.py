@@ -54,11 +54,15 @@ def _tiny(contexts, classes: int, channels: int = 16, norm: bool = True):
     return net
 
 
-def _deeplab_resnet50(contexts, classes: int, size: int):
-    """GluonCV's smaller DeepLabv3, from scratch: for comparing speed."""
+def _deeplab_resnet50(contexts, classes: int, size: int, fixed_statistics: bool = False):
+    """GluonCV's smaller DeepLabv3, from scratch: for comparing speed.
+
+    With fixed statistics its batch norms are those of fine-tuning with small batches.
+    """
     from gluoncv.model_zoo import DeepLabV3
 
-    net = DeepLabV3(classes, "resnet50", aux=False, pretrained_base=False, crop_size=size)
+    net = DeepLabV3(classes, "resnet50", aux=False, pretrained_base=False, crop_size=size,
+                    norm_kwargs={"use_global_stats": fixed_statistics})  # fmt: skip
     net.initialize(mx.init.Xavier(), ctx=contexts, force_reinit=True)
     # GluonCV's head learns ten times as fast as a pretrained rest, which this one does not have.
     net.collect_params().setattr("lr_mult", 1)
@@ -160,7 +164,7 @@ def segmentation(
     classes: int | None = None,
     early_size: int | None = None,
     early_epochs: int = 1,
-    optimized: bool = False,
+    optimized: bool | list[str] = False,
     **network_options,
 ) -> Recipe:
     """Return the segmentation recipe.
@@ -175,7 +179,7 @@ def segmentation(
         early_size: side of the square in the first ``early_epochs`` epochs of training, smaller
             to be quicker (progressive resizing, as in Howard's fast.ai entry to DAWNBench, 2018).
         optimized: whether the network is rewritten for this size (``mxopt.optimizing``), which
-            leaves its outputs as they are.
+            leaves its outputs as they are; or the names of some rewrites.
         network_options: passed on to the network.
 
     Raises:
@@ -200,7 +204,8 @@ def segmentation(
     def make(contexts):
         net = NETWORKS[network](contexts, outputs, **network_options)
         example = nd.zeros((1, 3, size, size), ctx=contexts[0])
-        return optimize(net, example) if optimized else net
+        rewrites = None if optimized is True else optimized
+        return optimize(net, example, rewrites=rewrites) if optimized else net
 
     def loss(output, mask):
         # GluonCV's networks give a tuple, the scores first.
