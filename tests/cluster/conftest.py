@@ -1,7 +1,9 @@
 import contextlib
 import os
+import shutil
 import subprocess
 import uuid
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,21 +17,48 @@ exec {inside} setsid -w sh -c "$1"
 """
 
 
-@pytest.fixture(params=["sessions", "network namespaces"])
-def hosts(request, tmp_path, monkeypatch):
+# ssh itself, to a server of asyncssh's on this machine.
+SSH = """#!/bin/sh
+exec {ssh} -p {port} -i {folder}/user -o StrictHostKeyChecking=no \\
+  -o UserKnownHostsFile={folder}/known "$@"
+"""
+# Environments with what real clusters have: make test-cluster.
+REAL = Path(os.environ.get("MXOPT_CLUSTER", ".venv-cluster")).absolute()
+
+
+@pytest.fixture(params=["sessions", "network namespaces", "ssh"])
+def hosts(request, tmp_path, monkeypatch, members):
     """Two hosts reached by a stand-in for ssh: sessions of this machine, or, where they can be
-    made, network namespaces with a cable between them and nothing else."""
+    made, network namespaces with a cable between them and nothing else; or reached by ssh."""
     with contextlib.ExitStack() as stack:
-        if request.param == "sessions":
-            names, inside = ["127.0.0.1", "127.0.0.2"], ""
-        else:
-            names, inside = stack.enter_context(namespaces())
         program = tmp_path / "bin" / "ssh"
         program.parent.mkdir()
-        program.write_text(STAND_IN.format(inside=inside))
+        names = ["127.0.0.1", "127.0.0.2"]
+        if request.param == "sessions":
+            text = STAND_IN.format(inside="")
+        elif request.param == "ssh":
+            text = stack.enter_context(ssh_to_here(program.parent))
+        else:
+            names, inside = stack.enter_context(namespaces())
+            text = STAND_IN.format(inside=inside)
+        program.write_text(text)
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
         yield names
+
+
+@contextlib.contextmanager
+def ssh_to_here(folder):
+    """Serve ssh on this machine; yields a script that is ssh with the user's key."""
+    python, ssh = REAL / "mpich" / "bin" / "python", shutil.which("ssh")
+    if not python.exists() or not ssh:
+        pytest.skip("no ssh, or no server for it: make test-cluster")
+    words = [python, Path(__file__).with_name("ssh_server.py"), folder]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield SSH.format(ssh=ssh, port=server.stdout.readline().strip(), folder=folder)
+        finally:
+            server.kill()
 
 
 @contextlib.contextmanager

@@ -64,7 +64,8 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
     assert running.returncode == 0, said
     recipe = recipes.load("segmentation", **{**options, "norm": False})
     expected = trained_alone(6, recipe)
-    assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=1e-5)
+    # What differs is the order in which gradients are added, and 36 steps carry it on.
+    assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=2e-4)
     assert within(2, lambda: not members())
 
     net = recipe.network([mx.cpu()])
@@ -75,7 +76,7 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("hosts", ["sessions"], indirect=True)
+@pytest.mark.parametrize("hosts", ["sessions", "ssh"], indirect=True)
 @pytest.mark.fault(
     "runs",
     "one of many workers is killed",
