@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from mxopt.cluster.alarm import Alarm
 from mxopt.cluster.roles import Role
 
 GRACE = 5.0
@@ -27,7 +28,13 @@ SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "Serve
 _CARRIED = ("MXOPT_DATA", "MXOPT_WEIGHTS", "OMP_NUM_THREADS")
 
 
-def launch(roles: list[Role], program: list[str], environment: dict, inputs: list[str]) -> str:
+def launch(
+    roles: list[Role],
+    program: list[str],
+    environment: dict,
+    inputs: list[str],
+    alarm: Alarm | None = None,
+) -> str:
     """Run a program in every role until all workers have ended, or one process has died.
 
     Args:
@@ -35,19 +42,23 @@ def launch(roles: list[Role], program: list[str], environment: dict, inputs: lis
         program: the command, the same for all.
         environment: variables for all, beside the roles' own.
         inputs: for each role a line for its standard input, which stays open afterwards.
+        alarm: to and from the launchers of the job's other tasks, if it has any.
 
     Returns:
         Who died, where, how, and with which last words; empty if all went well. Some ``GRACE``
         seconds later no process is left.
     """
-    members = []
+    members, died = [], "a launcher was interrupted"
     try:
         for role, line in zip(roles, inputs):
             members.append(_start(role, program, environment, line))
-        return _watch(members)
+        died = _watch(members, alarm)
+        return died
     finally:
         for member in members:
             _end(member)
+        if alarm:
+            alarm.tell(died)
 
 
 def command(role: Role, program: list[str], environment: dict) -> list[str]:
@@ -86,14 +97,15 @@ def _start(role, program, environment, line) -> _Member:
     return _Member(role, process, output)
 
 
-def _watch(members: list[_Member]) -> str:
+def _watch(members: list[_Member], alarm: Alarm | None) -> str:
     workers = [member for member in members if member.role.kind == "worker"]
     while True:
         dead = next((member for member in members if member.process.poll()), None)
+        heard = alarm.heard() if alarm and not dead else ""
         done = all(member.process.poll() is not None for member in workers)
-        if dead or done:
-            _wait(workers if dead else members)
-            return _last_words(dead) if dead else ""
+        if dead or heard or done:
+            _wait(workers if dead or heard else members)
+            return _last_words(dead) if dead else heard
         time.sleep(0.05)
 
 

@@ -67,7 +67,8 @@ def run(
         return _without_a_child(record, job, "refused", str(error))
     asked = [{**job, "record": os.fspath(path.absolute())} for path in records]
     if roles:
-        return _run_together(roles, asked, environment, job)
+        alarm = cluster.Alarm.for_task(roles) if starter else None
+        return _run_together(roles, asked, environment, job, alarm)
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],
         input=json.dumps({**asked[0], "parent": os.getpid()}),
@@ -86,12 +87,12 @@ def run(
     return done
 
 
-def _run_together(roles: list[cluster.Role], asked: list[dict], environment, job) -> Run:
+def _run_together(roles: list[cluster.Role], asked, environment, job, alarm) -> Run:
     """Run the workers' jobs in their roles; the first worker's record is the run's."""
     # Scheduler and servers have no use for a job, and come first.
     inputs = [json.dumps(own) for own in [asked[0]] * (len(roles) - len(asked)) + asked]
     program = [sys.executable, "-m", "mxopt.measure.member"]
-    died = cluster.launch(roles, program, environment, inputs)
+    died = cluster.launch(roles, program, environment, inputs, alarm)
     record = Path(asked[0]["record"])
     if not record.exists():
         reason = died or f"nobody wrote {record}; put it on a disk that all hosts share"

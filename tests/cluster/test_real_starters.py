@@ -43,3 +43,17 @@ def test_tasks_of_a_real_mpi_train_as_one(mpirun, members):
     expected = trained_alone(3, toy.toy(40))
     assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=1e-5)
     assert within(2, lambda: not members())
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_task_ends_the_job_of_a_real_mpi(mpirun, members):
+    start, record = mpirun
+    running = start("epochs=400", "--option", "train=300", "--checkpoints")
+    folder = record.with_suffix(".checkpoints")
+    assert within(60, lambda: list(folder.glob("epoch-*.json")))
+    [worker] = members(worker="1")
+    worker.kill()
+    said = running.communicate(timeout=60)[0]
+    assert running.returncode != 0
+    assert "worker 1" in said
+    assert within(10, lambda: not members())
