@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from real import REAL
 
 # What stands in for ssh: it takes the host off the words and runs the rest in a session of its own,
 # as sshd would; nothing but its standard input and output reaches what it runs.
@@ -22,8 +23,6 @@ SSH = """#!/bin/sh
 exec {ssh} -p {port} -i {folder}/user -o StrictHostKeyChecking=no \\
   -o UserKnownHostsFile={folder}/known "$@"
 """
-# Environments with what real clusters have: make test-cluster.
-REAL = Path(os.environ.get("MXOPT_CLUSTER", ".venv-cluster")).absolute()
 
 
 @pytest.fixture(params=["sessions", "network namespaces", "ssh"])

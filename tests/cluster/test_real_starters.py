@@ -6,8 +6,8 @@ import sys
 
 import pytest
 import toy
-from conftest import REAL
 from faults import within
+from real import REAL
 from test_jobs import SWITCHES, trained_alone
 
 from mxopt.records import read_run
