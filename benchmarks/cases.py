@@ -117,7 +117,7 @@ LEVERS = {
 TRIED = {
     "folding": {
         "case": "resnet",
-        "base": {"fixed_statistics": True, "optimized": ["taps"]},
+        "base": {"fixed_statistics": True, "optimized": ["taps"], "learning_rate": 1e-5},
         "changes": {"folded": {"optimized": ["folding", "taps"]}},
     },
     "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": {"allocator": "keep"}}},

@@ -89,7 +89,7 @@ def _recipe(train, validation, options):
 def _peer(plan, train, validation, options, how, network, sizes, workers) -> dict:
     from benchmarks.exchange import export
     from mxopt import recipes
-    from mxopt.pipeline import epoch_order
+    from mxopt.samplers import epoch_order
 
     data = recipes.load("segmentation", **options).data()
     batch = {"recipe": "segmentation", **options, "limit": plan.batch_size}
