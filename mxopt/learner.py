@@ -111,7 +111,7 @@ class Learner:
         """Compute the largest batch's gradient once, if batches differ in shape, and discard it.
 
         A static graph's buffers then serve all batches. Otherwise those of a small batch are still
-        there when a larger one's are made: a third more memory at the peak. No weight changes, and
+        there when a larger one's are made, and the peak is both. No weight changes, and
         what was drawn at random does not count: the generators begin anew.
         """
         self.rehearsed = True

@@ -6,7 +6,7 @@ default, without saying for which sample; where ``/dev/shm`` is full its workers
 sample it is at, so that a worker that dies is noticed as soon as its batch is wanted, one that
 hangs after ``TIMEOUT``, and both by name. Arrays travel through shared memory, as Gluon's do, but
 not through new memory for each batch, which the kernel would have to clear, and both sides to have
-mapped page by page: that took more than half as long as loading the images.
+mapped page by page.
 """
 
 from __future__ import annotations
