@@ -7,10 +7,12 @@ padding, and oneDNN multiplies by those zeros all the same.
 
 from __future__ import annotations
 
-from mxopt.optimizing.graph import Graph, Node
+from mxopt.optimizing.graph import Graph, Node, Output
 
 # Below this share of its work a convolution is taken apart.
 WORTH = 0.5
+
+Seen = tuple  # (first place that a tap reads, the one after the last, first place that it writes)
 
 
 def unseen_taps(graph: Graph, node: Node):
@@ -18,7 +20,8 @@ def unseen_taps(graph: Graph, node: Node):
 
     On a side of n places a kernel of three taps dilated by d multiplies 3 n times, of which its
     outer taps see the image n - d times each. So the convolution is the sum of nine 1 x 1 ones,
-    each over that part of the image that its tap sees: n + 2 (n - d) products for a side.
+    each over that part of the image that its tap sees: n + 2 (n - d) products for a side. Rows are
+    cut out first and columns out of those, so that gradients are summed in small parts too.
     """
     shape = graph.shapes.get(node.inputs[0]) if node.op == "Convolution" else None
     if shape is None or len(shape) != 4:
@@ -28,46 +31,59 @@ def unseen_taps(graph: Graph, node: Node):
     plain = own["kernel"] == (3, 3) and own.get("stride", (1, 1)) == (1, 1) and group == 1
     if not plain or own.get("pad") != dilation:
         return None
-    share = _seen(sides[0], dilation[0]) * _seen(sides[1], dilation[1])
+    rows, columns = (_seen(side, d) for side, d in zip(sides, dilation))
+    read = [sum(end - begin for begin, end, _ in taps.values()) for taps in (rows, columns)]
+    share = read[0] * read[1] / (9 * sides[0] * sides[1])
     if share > WORTH:
         return None
     data, weight, *bias = node.inputs
-    parts = []
-    for row in range(3):
-        for column in range(3):
-            here = [_range(n, (tap - 1) * d) for n, tap, d in zip(sides, (row, column), dilation)]
-            if any(begin >= end for begin, end, _ in here):
-                continue
+    strips = []
+    for row, in_row in rows.items():
+        strip = _part(graph, f"{node.name}_row{row}", data, 2, in_row, sides[0])
+        parts = []
+        for column, in_column in columns.items():
             name = f"{node.name}_tap{row}{column}"
             tap = graph.add("slice", f"{name}_weight", weight,
                             begin=(None, None, row, column),
                             end=(None, None, row + 1, column + 1))  # fmt: skip
-            seen = data
-            whole = all(end - begin == n for (begin, end, _), n in zip(here, sides))
-            if not whole:
-                seen = graph.add("slice", f"{name}_seen", data,
-                                 begin=(None, None, *(begin for begin, _, _ in here)),
-                                 end=(None, None, *(end for _, end, _ in here)))  # fmt: skip
+            part = _part(graph, name, strip, 3, in_column, sides[1])
             own_bias = bias if row == column == 1 else []
-            part = graph.add("Convolution", name, seen, tap, *own_bias, kernel=(1, 1),
+            part = graph.add("Convolution", name, part, tap, *own_bias, kernel=(1, 1),
                              no_bias=not own_bias, num_filter=own["num_filter"])  # fmt: skip
-            if not whole:
-                widths = [w for (b, e, at), n in zip(here, sides) for w in (at, n - at - e + b)]
-                part = graph.add("Pad", f"{name}_placed", part, mode="constant", constant_value=0,
-                                 pad_width=(0, 0, 0, 0, *widths))  # fmt: skip
-            parts.append(part)
-    total = parts[0]
-    if len(parts) > 1:
-        total = graph.add("add_n", f"{node.name}_sum", *parts, num_args=len(parts))
+            parts.append(_placed(graph, name, part, 3, in_column, sides[1]))
+        total = _sum(graph, f"{node.name}_row{row}_sum", parts)
+        strips.append(_placed(graph, f"{node.name}_row{row}", total, 2, in_row, sides[0]))
+    total = _sum(graph, f"{node.name}_sum", strips)
     what = f"3 x 3 dilated by {dilation[0]} at {sides[0]} x {sides[1]}: {share:.0%} of its work"
     return total, "taps that see only padding left out", what
 
 
-def _seen(side: int, dilation: int) -> float:
-    """Return the share of a 3-tap filter's work along a side that sees the image."""
-    return (side + 2 * max(0, side - dilation)) / (3 * side)
+def _seen(side: int, dilation: int) -> dict[int, Seen]:
+    """Return, for each of three taps that sees the image at all, which places of a side."""
+    offsets = {tap: (tap - 1) * dilation for tap in range(3)}
+    return {tap: (max(0, off), side + min(0, off), max(0, -off))
+            for tap, off in offsets.items() if abs(off) < side}  # fmt: skip
 
 
-def _range(side: int, offset: int) -> tuple[int, int, int]:
-    """Return which places a tap reads (begin, end), and the first place that it writes."""
-    return max(0, offset), side + min(0, offset), max(0, -offset)
+def _part(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
+    """Cut what a tap reads out of an axis."""
+    begin, end, _ = seen
+    if end - begin == side:
+        return data
+    before = (None,) * axis
+    return graph.add("slice", f"{name}_seen", data, begin=(*before, begin), end=(*before, end))
+
+
+def _placed(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
+    """Put what a tap computed where it belongs on an axis, zeros around it."""
+    begin, end, at = seen
+    if end - begin == side:
+        return data
+    width = [0] * 8
+    width[2 * axis : 2 * axis + 2] = at, side - at - (end - begin)
+    return graph.add("Pad", f"{name}_placed", data, mode="constant", constant_value=0,
+                     pad_width=tuple(width))  # fmt: skip
+
+
+def _sum(graph: Graph, name: str, parts: list[Output]) -> Output:
+    return parts[0] if len(parts) == 1 else graph.add("add_n", name, *parts, num_args=len(parts))
