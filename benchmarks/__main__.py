@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import page
 from benchmarks.cases import EPOCHS, GROWTH, LAUNCH, LEVERS, STEPS, THREADS, TRIED
-from mxopt import launch, measure, report
+from mxopt import measure, report
 from mxopt.plan import Plan
 
 HERE = Path(__file__).parent
@@ -47,8 +47,12 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
     last = names[-1]
     pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
     if case.get("launch"):
-        arms[LAUNCH], options[LAUNCH] = plan.replace(**THREADS, **launch.SWITCHES), case["options"]
-        pairs.append(("before", LAUNCH))
+        launched, theirs = measure.ladder(plan.replace(**THREADS), LAUNCH, case["options"])
+        del launched["before"]
+        arms.update(launched)
+        options.update((arm, theirs[arm]) for arm in launched)
+        steps = ["threads", *launched]
+        pairs += [("before", steps[-1]), *zip(steps, steps[1:])]
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
         title=case["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",

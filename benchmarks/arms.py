@@ -155,11 +155,12 @@ def run_peer(script: str, job: dict) -> dict:
     if not python.exists():
         raise DeviceError(f"{python} is not there; make it with: make bench")
     command = [str(python), str(HERE / "peers" / script)]
+    ours = {"PYTHONPATH", "LD_PRELOAD"}
+    surroundings = {name: value for name, value in os.environ.items() if name not in ours}
     if job.get("how") == TUNED:
         # PyTorch's own launcher: Intel's OpenMP, threads on cores, the allocator it finds.
         command[1:1] = ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
-    ours = {"PYTHONPATH", "LD_PRELOAD"}
-    surroundings = {name: value for name, value in os.environ.items() if name not in ours}
+        surroundings["THP_MEM_ALLOC_ENABLE"] = "1"  # huge pages, by PyTorch's own allocator
     surroundings["PATH"] = os.pathsep.join([str(python.parent.absolute()), os.environ["PATH"]])
     child = subprocess.run(
         command, input=json.dumps(job), text=True, capture_output=True, env=surroundings

@@ -22,7 +22,7 @@ def is_peer(experiment: Experiment, arm: str) -> bool:
 
 def own_arms(experiment: Experiment) -> list[str]:
     """Return mxopt's arms, each with one lever more than the one before it."""
-    return [arm for arm in experiment.arms if arm != LAUNCH and not is_peer(experiment, arm)]
+    return [arm for arm in experiment.arms if arm not in LAUNCH and not is_peer(experiment, arm)]
 
 
 def last_arm(experiment: Experiment) -> str:
@@ -73,13 +73,15 @@ def ladder(found: Experiment) -> report.Table:
 
 
 def launched(known: list[Experiment]) -> report.Table:
-    """Return of every case the arm that has what ``mxopt launch`` sets beside the first arm."""
-    rows = []
+    """Return of every case what each thing that ``mxopt launch`` sets is worth, and all of them."""
+    rows, steps = [], ["threads", *LAUNCH]
     for found in known:
-        speeds = (report.number(found.median(each)) for each in (found.baseline, LAUNCH))
-        gain = str(found.ratio(LAUNCH) or "not measured")
-        rows.append([found.title, report.factors(found.factors(LAUNCH)), *speeds, gain,
-                     found.verdict(LAUNCH)])  # fmt: skip
+        for before, after in [(found.baseline, steps[0]), *zip(steps, steps[1:]),
+                              (found.baseline, steps[-1])]:  # fmt: skip
+            speeds = (report.number(found.median(each)) for each in (before, after))
+            gain = str(found.ratio(after, before) or "not measured")
+            rows.append([found.title, report.factors(found.factors(after, before)), *speeds, gain,
+                         found.verdict(after, before)])  # fmt: skip
     about = "The imperative training loop, as a script would have it; medians a second."
     return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 

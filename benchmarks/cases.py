@@ -2,22 +2,29 @@
 
 from mxopt import hardware
 
-LAUNCH = "launch"
 PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": hardware.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
+KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
+# What `mxopt launch` sets beside threads, one after the other; the last arm has all of it.
+LAUNCH = {"launch-keep": KEEP, "launch": HUGE}
 
 MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
-# ``levers`` are added one after the other. ``launch``: whether to measure the first arm in the
-# environment of `mxopt launch` as well.
+# ``levers`` are added one after the other, threads first. ``launch``: whether to measure the first
+# arm in the environment of `mxopt launch` as well.
 STEPS = {
     "resnet": {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
         "options": {"network": "deeplab_resnet50", "size": 240, "limit": 8},
         "plan": SGD,
-        "levers": {"threads": THREADS, "static": STATIC, "optimized": {"optimized": True}},
+        "levers": {
+            "threads": THREADS,
+            "static": STATIC,
+            "optimized": {"optimized": True},
+            "huge": HUGE,
+        },
         "peer": "ResNetDeepLab",
         "sizes": {},
         "peers": PEERS,
@@ -34,6 +41,7 @@ STEPS = {
             "optimized": {"optimized": True},
             "intel": INTEL,
             "accumulated": {"batch_size": 2, "accumulation": 2},
+            "huge": HUGE,
         },
         "launch": True,
         "peer": "MobileNetDeepLab",
@@ -52,6 +60,7 @@ STEPS = {
             "optimized": {"optimized": True},
             "intel": INTEL,
             "accumulated": {"batch_size": 2, "accumulation": 2},
+            "huge": HUGE,
         },
         "peer": "MobileNetDeepLab",
         "sizes": {"bounded": 0},
@@ -73,6 +82,7 @@ STEPS = {
             "static": STATIC,
             "pieces": {"fast": True},
             "fused": {"loss": "fused"},
+            "huge": HUGE,
         },
         "launch": True,
         "peer": "Translator",
@@ -120,19 +130,19 @@ TRIED = {
         "base": {"fixed_statistics": True, "optimized": ["taps"], "learning_rate": 1e-5},
         "changes": {"folded": {"optimized": ["folding", "taps"]}},
     },
-    "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": {"allocator": "keep"}}},
+    "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": KEEP}},
     "tried-mobilenet": {
         "case": "mobilenet",
         "changes": {
             "compact": {"affinity": "compact"},
             "two-at-once": {"engine_threads": 2},
-            "keep": {"allocator": "keep"},
+            "keep": KEEP,
             "shapes-vary": {"hybridize": "yes"},
         },
     },
     "tried-transformer": {
         "case": "transformer",
-        "changes": {"intel": INTEL, "keep": {"allocator": "keep"}},
+        "changes": {"intel": INTEL, "keep": KEEP},
     },
 }
 

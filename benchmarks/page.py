@@ -75,7 +75,9 @@ def text(folder: Path) -> str:
             ]
     if "epochs" in known:
         parts += [f"## {known['epochs'].title}", *beside.epochs(known["epochs"])]
-    if launched := [known[name] for name in STEPS if name in known and LAUNCH in known[name].arms]:
+    if launched := [
+        known[name] for name in STEPS if name in known and LAUNCH.keys() <= known[name].arms.keys()
+    ]:
         parts += ["## A script unchanged, in `mxopt launch`'s environment",
                   str(beside.launched(launched))]  # fmt: skip
     if "loader" in known:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,12 @@ KEEP_MEMORY = {
     "MALLOC_TOP_PAD_": str(2**26),
 }
 
+# What malloc maps it offers to the kernel for transparent huge pages: a 512th of the page faults,
+# and of the entries that the processor has to look up. See "Memory Allocation Tunables" of glibc's
+# manual, and the kernel's "Transparent Hugepage Support".
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+_KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
 
 def environment(plan: Plan) -> dict[str, str]:
     """Return the variables that make a new process run under the plan's engine and threads.
@@ -38,7 +45,8 @@ def environment(plan: Plan) -> dict[str, str]:
     Intel's OpenMP runtime. A value of the plan that is ``None`` sets nothing.
 
     Raises:
-        DeviceError: ``openmp="intel"`` is asked for and the ``intel-openmp`` package is missing.
+        DeviceError: ``openmp="intel"`` is asked for and the ``intel-openmp`` package is missing, or
+            ``pages="huge"`` and this system has none to give.
     """
     variables = {"MXNET_ENGINE_TYPE": plan.engine}
     if plan.engine_threads is not None:
@@ -50,6 +58,10 @@ def environment(plan: Plan) -> dict[str, str]:
         variables["OMP_PLACES"] = "cores"
     if plan.allocator == "keep":
         variables.update(KEEP_MEMORY)
+    if plan.pages == "huge":
+        if why := no_huge_pages():
+            raise DeviceError(f"pages='huge' does nothing here: {why}; take pages='default'")
+        variables.update(HUGE_PAGES)
     if plan.openmp == "intel":
         variables["LD_PRELOAD"] = str(intel_openmp())
         # Idle threads sleep after a millisecond instead of spinning for 200 beside the engine's.
@@ -57,6 +69,18 @@ def environment(plan: Plan) -> dict[str, str]:
         if plan.affinity == "compact":
             variables["KMP_AFFINITY"] = "granularity=fine,compact,1,0"
     return variables
+
+
+def no_huge_pages() -> str | None:
+    """Return why this system gives a process no huge pages, in words; None if it does."""
+    library, version = platform.libc_ver()
+    if library != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 35):
+        return (
+            f"it needs glibc 2.35 or newer, not {library or 'another C library'} {version}".strip()
+        )
+    if not _KERNEL.exists() or "[never]" in _KERNEL.read_text():
+        return f"the kernel gives none ({_KERNEL} says never, or is not there)"
+    return None
 
 
 def intel_openmp() -> Path:

@@ -27,6 +27,7 @@ PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
 OPENMP = ("default", "intel")
 ALLOCATORS = ("default", "keep")
+PAGES = ("default", "huge")
 SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
 OPTIMIZERS = ("sgd", "adam")
 BUCKETING = ("none", "length", "tokens")
@@ -41,6 +42,7 @@ _CHOICES = {
     "affinity": AFFINITIES,
     "openmp": OPENMP,
     "allocator": ALLOCATORS,
+    "pages": PAGES,
     "bucketing": BUCKETING,
     "sync": SYNC,
     "optimizer": OPTIMIZERS,
@@ -82,6 +84,8 @@ class Plan:
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
         allocator: ``default`` gives large blocks of memory back to the system as soon as they are
             freed, ``keep`` keeps them for the next array, which then need not be cleared again.
+        pages: ``default`` maps memory as the system does, mostly in pages of 4 KiB; ``huge`` asks
+            Linux for 2 MiB where they fit (transparent huge pages, by glibc 2.35 or newer).
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
             ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
@@ -130,6 +134,7 @@ class Plan:
     affinity: str = "none"
     openmp: str = "default"
     allocator: str = "default"
+    pages: str = "default"
     hybridize: str = "no"
     frozen: int = 0
     preprocess: str = "lazy"

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -20,8 +21,6 @@ def test_only_what_the_plan_sets_is_in_the_environment():
 def test_mxnet_starts_the_engine_of_the_plan(name):
     code = "import mxopt, mxnet as mx; mx.nd.ones(1).wait_to_read()"
     variables = {**engine.environment(Plan(engine=name)), "MXNET_ENGINE_INFO": "1"}
-    import os
-
     child = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **variables},
         capture_output=True, text=True, check=True,
@@ -45,6 +44,41 @@ def test_a_missing_intel_openmp_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(engine.sys, "prefix", str(tmp_path))
     with pytest.raises(DeviceError, match="pip install intel-openmp"):
         engine.environment(Plan(openmp="intel"))
+
+
+def test_huge_pages_are_refused_where_there_are_none(monkeypatch, tmp_path):
+    never = tmp_path / "enabled"
+    never.write_text("always madvise [never]\n")
+    monkeypatch.setattr(engine, "_KERNEL", never)
+    monkeypatch.setattr(engine.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    with pytest.raises(DeviceError, match="says never"):
+        engine.environment(Plan(pages="huge"))
+    never.write_text("always [madvise] never\n")
+    assert engine.environment(Plan(pages="huge")).items() >= engine.HUGE_PAGES.items()
+    monkeypatch.setattr(engine.platform, "libc_ver", lambda: ("glibc", "2.31"))
+    with pytest.raises(DeviceError, match=r"glibc 2\.35 or newer, not glibc 2\.31"):
+        engine.environment(Plan(pages="huge"))
+    monkeypatch.setattr(engine.platform, "libc_ver", lambda: ("", ""))
+    with pytest.raises(DeviceError, match="not another C library"):
+        engine.environment(Plan(pages="huge"))
+
+
+@pytest.mark.skipif(engine.no_huge_pages() is not None, reason="no huge pages here")
+def test_a_process_with_huge_pages_has_them():
+    code = (
+        "import mxopt, mxnet as mx, re; x = mx.nd.ones((64, 1024, 1024)); x.wait_to_read()\n"
+        "found = re.findall(r'AnonHugePages: +(\\d+)', open('/proc/self/smaps_rollup').read())\n"
+        "print(sum(map(int, found)) // 1024)"
+    )
+    sizes = []
+    for plan in (Plan(), Plan(pages="huge")):
+        child = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **engine.environment(plan)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        sizes.append(int(child.stdout))
+    # 256 MiB, less its edges and what the kernel has no huge page left for.
+    assert sizes[1] > max(sizes[0], 64)
 
 
 def test_timed_waits_for_the_work():
