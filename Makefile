@@ -18,7 +18,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-numpy2 test-cu112 test-cluster doctor fetch lint audit data clean setup colab
+.PHONY: help reproduce test test-numpy2 test-cu112 test-cluster bench doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands

@@ -20,12 +20,15 @@ KIBIBYTE = 1024
 TUNED = "tuned"  # channels_last, started as PyTorch's guide says
 
 
-def step(plan: Plan, write, peer: dict | None = None, **options) -> dict:
+def step(
+    plan: Plan, write, peer: dict | None = None, environment: dict | None = None, **options
+) -> dict:
     """Train two epochs of a recipe and return the figures of the second.
 
     Args:
         plan, write, options: as for ``mxopt.workloads.train``.
         peer: who does it instead of mxopt: ``how`` PyTorch computes, its ``network`` and ``sizes``.
+        environment: variables that MXNet reads when it first trains.
 
     Returns:
         ``seconds``, ``samples_per_second`` or ``tokens_per_second``, ``train_loss``,
@@ -35,6 +38,7 @@ def step(plan: Plan, write, peer: dict | None = None, **options) -> dict:
 
     if peer:
         return _peer(plan, options, **peer)
+    os.environ.update(environment or {})
     epochs = []
 
     def keep(event, **fields):

@@ -100,16 +100,16 @@ def tried(known: list[Experiment]) -> report.Table:
     return report.Table(columns, rows)
 
 
-def verdict(found: Experiment, peer: str, target: float | None) -> str:
-    """Say whether the last arm reaches a target beside a peer, in speed and in memory.
+def verdict(found: Experiment, peer: str, target: float | None, arm: str | None = None) -> str:
+    """Say whether an arm, the last one if none is named, reaches a target in speed and in memory.
 
     Args:
-        target: times faster; None if none was set, and then none for memory either.
+        target: times faster than the peer; None if none was set, and then none for memory either.
     """
-    last = last_arm(found)
+    last = arm or last_arm(found)
     ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
     more = found.median(last, memory) / found.median(peer, memory)
-    words = f"Beside the fastest peer ({peer}): {ratio}, {ratio.verdict}."
+    words = f"`{last}` beside the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
     if target is not None:
         outcome = "met" if ratio.low >= target else "met by the mean, not by the whole interval"
         if ratio.value < target:

@@ -24,6 +24,7 @@ STEPS = {
             "static": STATIC,
             "optimized": {"optimized": True},
             "huge": HUGE,
+            "returned": {"allocator": "return"},
         },
         "peer": "ResNetDeepLab",
         "sizes": {},
@@ -123,6 +124,10 @@ LEVERS = {
     },
 }
 
+# MXNet runs so many operators of a graph as one; of its own accord 15.
+BULK = {"environment": {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "60"}}
+# From so many gradients on, MXNet adds them one by one, in place; of its own accord from 8 on.
+IN_PLACE = {"environment": {"MXNET_EXEC_INPLACE_GRAD_SUM_CAP": "2"}}
 # What else one might set, each alone on top of a case's last arm, or of that and ``base``.
 TRIED = {
     "folding": {
@@ -130,7 +135,10 @@ TRIED = {
         "base": {"fixed_statistics": True, "optimized": ["taps"], "learning_rate": 1e-5},
         "changes": {"folded": {"optimized": ["folding", "taps"]}},
     },
-    "tried-resnet": {"case": "resnet", "changes": {"intel": INTEL, "keep": KEEP}},
+    "tried-resnet": {
+        "case": "resnet",
+        "changes": {"intel": INTEL, "bulk": BULK, "sums-in-place": IN_PLACE},
+    },
     "tried-mobilenet": {
         "case": "mobilenet",
         "changes": {
@@ -138,11 +146,12 @@ TRIED = {
             "two-at-once": {"engine_threads": 2},
             "keep": KEEP,
             "shapes-vary": {"hybridize": "yes"},
+            "bulk": BULK,
         },
     },
     "tried-transformer": {
         "case": "transformer",
-        "changes": {"intel": INTEL, "keep": KEEP},
+        "changes": {"intel": INTEL, "keep": KEEP, "bulk": BULK},
     },
 }
 

@@ -31,6 +31,9 @@ KEEP_MEMORY = {
     "MALLOC_TOP_PAD_": str(2**26),
 }
 
+# A threshold that is set no longer grows with the largest block that was freed.
+RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
+
 # What malloc maps it offers to the kernel for transparent huge pages: a 512th of the page faults,
 # and of the entries that the processor has to look up. See "Memory Allocation Tunables" of glibc's
 # manual, and the kernel's "Transparent Hugepage Support".
@@ -58,6 +61,8 @@ def environment(plan: Plan) -> dict[str, str]:
         variables["OMP_PLACES"] = "cores"
     if plan.allocator == "keep":
         variables.update(KEEP_MEMORY)
+    if plan.allocator == "return":
+        variables.update(RETURN_MEMORY)
     if plan.pages == "huge":
         if why := no_huge_pages():
             raise DeviceError(f"pages='huge' does nothing here: {why}; take pages='default'")

@@ -26,7 +26,7 @@ PIXELS = ("float32", "uint8")
 PRECISIONS = ("float32", "float16", "amp", "bfloat16")
 AFFINITIES = ("none", "compact")
 OPENMP = ("default", "intel")
-ALLOCATORS = ("default", "keep")
+ALLOCATORS = ("default", "keep", "return")
 PAGES = ("default", "huge")
 SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
 OPTIMIZERS = ("sgd", "adam")
@@ -83,7 +83,8 @@ class Plan:
         affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
         allocator: ``default`` gives large blocks of memory back to the system as soon as they are
-            freed, ``keep`` keeps them for the next array, which then need not be cleared again.
+            freed, where large is what glibc has learned, up to 32 MiB; ``return`` all from 4 MiB
+            on, ``keep`` none: they are for the next array, and need not be cleared again.
         pages: ``default`` maps memory as the system does, mostly in pages of 4 KiB; ``huge`` asks
             Linux for 2 MiB where they fit (transparent huge pages, by glibc 2.35 or newer).
     Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 
 from mxopt import freezing, memory, parallel, pipeline, precision, sequences, sync
@@ -41,6 +42,9 @@ def prepare(
     write("data", kind=data.kind, origin=data.origin, train=len(data.train),
           validation=len(data.validation), test=len(data.test))  # fmt: skip
     numbers.start()
+    if plan.hybridize in ("static", "fused"):
+        # Of several ways to share a static graph's buffers MXNet then takes the smallest.
+        os.environ.setdefault("NNVM_AUTO_SEARCH_MATCH_RANGE", "1")
     net = learning = numbers.prepare(recipe.network(contexts))
     transforms = {split: data.transform for split in SPLITS[: None if evaluate else 1]}
     if data.early and data.early[0]:

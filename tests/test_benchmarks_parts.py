@@ -115,7 +115,7 @@ def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
 def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
     text = "\n".join(beside.epochs(epochs_found()))
     assert "2 epochs of 16 images, 8 others validated after each." in text
-    assert "Beside the fastest peer (quick): 2.0" in text
+    assert "`after` beside the fastest peer (`quick`): 2.0" in text
     assert "Memory: 1.00 times the peer's." in text
     assert "arget" not in text
     assert "differ by 2e-05 at most" in text
@@ -209,3 +209,40 @@ def test_the_page_has_a_row_for_each_thing_tried():
     assert row[1] == "allocator: default → keep"
     assert row[2].startswith("0.75")
     assert row[4] == "1 → 2 MiB"
+
+
+def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
+    speeds = {"workers": 150.0, "cached": 900.0, "torch": 100.0}
+    figures = {arm: {"samples_per_second": speed, "first_epoch_seconds": 1.0}
+               for arm, speed in speeds.items()}  # fmt: skip
+    plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
+    found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
+                     figure="samples_per_second", better="higher")  # fmt: skip
+    assert "`workers` beside the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
+    assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]
+
+
+def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
+    asked_for = asked(monkeypatch, bench._step, "transformer")
+    figures = {"before": 1.0, "threads": 2.0, "launch-keep": 3.0, "launch": 6.0}
+    found = measured(
+        "transformer", {arm: {"tokens_per_second": speed} for arm, speed in figures.items()},
+        plans={arm: asked_for["arms"][arm] for arm in figures}, pairs=asked_for["pairs"],
+        figure="tokens_per_second", better="higher",
+    )  # fmt: skip
+    lines = [(row[1], row[4].split()[0]) for row in beside.launched([found]).rows]
+    threads = f"cpu_threads: None → {found.arms['threads'].cpu_threads}"
+    keep, huge = "allocator: default → keep", "pages: default → huge"
+    together = ", ".join((threads, keep, huge))
+    assert lines == [(threads, "2.00"), (keep, "1.50"), (huge, "2.00"), (together, "6.00")]
+
+
+def test_an_arms_variables_are_set_before_anything_is_loaded(monkeypatch):
+    monkeypatch.setenv("MXNET_A_SWITCH", "15")
+
+    def load(name, **options):
+        raise DeviceError(f"{options} with {os.environ['MXNET_A_SWITCH']}")
+
+    monkeypatch.setattr(recipes, "load", load)
+    with pytest.raises(DeviceError, match=r"'size': 32. with 60"):
+        arms.step(Plan(), None, environment={"MXNET_A_SWITCH": "60"}, size=32)

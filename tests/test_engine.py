@@ -15,6 +15,8 @@ def test_only_what_the_plan_sets_is_in_the_environment():
     assert variables["MXNET_CPU_WORKER_NTHREADS"] == "3"
     assert variables["OMP_NUM_THREADS"] == "2"
     assert variables["OMP_PROC_BIND"] == "close"
+    assert "MALLOC_MMAP_THRESHOLD_" in engine.environment(Plan(allocator="return"))
+    assert "MALLOC_MMAP_MAX_" in engine.environment(Plan(allocator="keep"))
 
 
 @pytest.mark.parametrize("name", ENGINES)

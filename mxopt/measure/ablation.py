@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mxopt.errors import PlanError
-from mxopt.measure.experiment import Experiment, interleave, ladder
+from mxopt.measure.experiment import Experiment
 from mxopt.measure.statistics import Ratio, ratio
+from mxopt.measure.turns import interleave, ladder
 from mxopt.plan import Plan
 
 # 2 ** 4 arms are the most that all orders together may need.
