@@ -135,6 +135,7 @@ TRIED = {
         "base": {"fixed_statistics": True, "optimized": ["taps"], "learning_rate": 1e-5},
         "changes": {"folded": {"optimized": ["folding", "taps"]}},
     },
+    "pages": {"case": "mobilenet", "changes": {"small-pages": {"pages": "default"}}},
     "tried-resnet": {
         "case": "resnet",
         "changes": {"intel": INTEL, "bulk": BULK, "sums-in-place": IN_PLACE},
