@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 
 from benchmarks import page
-from benchmarks.cases import EPOCHS, GROWTH, LAUNCH, LEVERS, STEPS, THREADS, TRIED
+from benchmarks.cases import (
+    EPOCHS,
+    GROWTH,
+    LAUNCH,
+    LAUNCH_DROPPED,
+    LEVERS,
+    STEPS,
+    THREADS,
+    TRIED,
+)
 from mxopt import measure, report
 from mxopt.plan import Plan
 
@@ -38,21 +47,20 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the training step of a case: every lever, and every peer, in turns."""
     case = STEPS[name]
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
-    arms, options = measure.ladder(plan, case["levers"], case["options"])
-    names = list(arms)
+    arms, options = measure.ladder(plan, {**case["levers"], **case["dropped"]}, case["options"])
+    names, last = list(arms), list(case["levers"])[-1]
     for how in case["peers"]:
         arms[how] = plan
         peer = {"how": how, "network": case["peer"], "sizes": case["sizes"]}
         options[how] = {**case["options"], "peer": peer}
-    last = names[-1]
     pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
     if case.get("launch"):
-        launched, theirs = measure.ladder(plan.replace(**THREADS), LAUNCH, case["options"])
-        del launched["before"]
-        arms.update(launched)
-        options.update((arm, theirs[arm]) for arm in launched)
-        steps = ["threads", *launched]
-        pairs += [("before", steps[-1]), *zip(steps, steps[1:])]
+        more = {**LAUNCH, **LAUNCH_DROPPED}
+        launched, theirs = measure.ladder(plan.replace(**THREADS), more, case["options"])
+        arms.update((arm, launched[arm]) for arm in more)
+        options.update((arm, theirs[arm]) for arm in more)
+        steps = ["threads", *more]
+        pairs += [("before", list(LAUNCH)[-1]), *zip(steps, steps[1:])]
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
         title=case["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",

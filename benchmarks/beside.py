@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import LAUNCH
+from benchmarks.cases import LAUNCH, LAUNCH_DROPPED, STEPS
 from mxopt import report
 from mxopt.measure import Experiment
 
@@ -22,12 +22,14 @@ def is_peer(experiment: Experiment, arm: str) -> bool:
 
 def own_arms(experiment: Experiment) -> list[str]:
     """Return mxopt's arms, each with one lever more than the one before it."""
-    return [arm for arm in experiment.arms if arm not in LAUNCH and not is_peer(experiment, arm)]
+    launched = {**LAUNCH, **LAUNCH_DROPPED}
+    return [arm for arm in experiment.arms if arm not in launched and not is_peer(experiment, arm)]
 
 
 def last_arm(experiment: Experiment) -> str:
-    """Return mxopt's arm with every lever."""
-    return own_arms(experiment)[-1]
+    """Return mxopt's arm with every lever that was kept."""
+    dropped = STEPS.get(experiment.name, {}).get("dropped", ())
+    return [arm for arm in own_arms(experiment) if arm not in dropped][-1]
 
 
 def best_peer(experiment: Experiment) -> str | None:
@@ -66,22 +68,27 @@ def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
 def ladder(found: Experiment) -> report.Table:
     """Return one row a lever: what it changes, and its gain over the arm before it."""
     own = own_arms(found)
-    rows = [[after, report.factors(found.factors(after, before)),
+    dropped = STEPS.get(found.name, {}).get("dropped", ())
+    rows = [[after, report.factors(found.factors(after, before)) + " (dropped)" * (after in dropped),
              str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
             for before, after in zip(own, own[1:])]  # fmt: skip
     return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
 
 
 def launched(known: list[Experiment]) -> report.Table:
-    """Return of every case what each thing that ``mxopt launch`` sets is worth, and all of them."""
-    rows, steps = [], ["threads", *LAUNCH]
+    """Return of every case what each thing that ``mxopt launch`` sets is worth, all of them together,
+    and what it does not set."""
+    rows, steps, last = [], ["threads", *LAUNCH], list(LAUNCH)[-1]
     for found in known:
-        for before, after in [(found.baseline, steps[0]), *zip(steps, steps[1:]),
-                              (found.baseline, steps[-1])]:  # fmt: skip
+        lines = [(found.baseline, steps[0]), *zip(steps, steps[1:]), (found.baseline, last),
+                 *((last, arm) for arm in LAUNCH_DROPPED)]  # fmt: skip
+        for before, after in lines:
+            what = report.factors(found.factors(after, before)) + " (not set)" * (
+                after in LAUNCH_DROPPED
+            )
             speeds = (report.number(found.median(each)) for each in (before, after))
             gain = str(found.ratio(after, before) or "not measured")
-            rows.append([found.title, report.factors(found.factors(after, before)), *speeds, gain,
-                         found.verdict(after, before)])  # fmt: skip
+            rows.append([found.title, what, *speeds, gain, found.verdict(after, before)])
     about = "The imperative training loop, as a script would have it; medians a second."
     return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 

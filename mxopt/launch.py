@@ -1,9 +1,10 @@
 """``mxopt launch script.py``: a Gluon script of yours, unchanged, in a faster environment.
 
-What a plan's ``openmp``, ``cpu_threads``, ``affinity``, ``allocator`` and ``pages`` do for a run,
+What a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator`` do for a measured run,
 :func:`mxopt.engine.environment`, does here for any script: the variables are read when MXNet loads,
 so they are set before, and the script takes this process's place. What a thread for every core
-and each of ``SWITCHES`` are worth on two imperative training loops is in ``benchmarks/README.md``.
+and each of ``SWITCHES`` are worth on two imperative training loops, and what huge pages are not, is
+in ``benchmarks/README.md``.
 
 A variable that is set already stays as it is, and is named. MXNet imports on today's NumPy, too.
 """
@@ -19,7 +20,7 @@ from mxopt import engine, hardware
 from mxopt.errors import DeviceError
 from mxopt.plan import Plan
 
-SWITCHES = {"allocator": "keep", "pages": "huge"}
+SWITCHES = {"allocator": "keep"}
 
 
 def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -39,19 +40,17 @@ def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], lis
     return chosen, lines
 
 
-def plan_for(cpu: hardware.Cpu, switches: list[str] = (), huge: bool = True) -> Plan:
+def plan_for(cpu: hardware.Cpu, switches: list[str] = ()) -> Plan:
     """Return the plan whose environment suits a machine.
 
     Args:
         cpu: one OpenMP thread for each core that this process may use.
         switches: ``name=value``, in place of those in ``SWITCHES``.
-        huge: whether the system has huge pages to give.
 
     Raises:
         PlanError: as for ``Plan.parse``.
     """
-    ours = SWITCHES if huge else {**SWITCHES, "pages": "default"}
-    return Plan.parse(switches, Plan(cpu_threads=cpu.physical_cores, **ours))
+    return Plan.parse(switches, Plan(cpu_threads=cpu.physical_cores, **SWITCHES))
 
 
 def launch(script: str, arguments: list[str], switches: list[str] = ()):
@@ -66,11 +65,7 @@ def launch(script: str, arguments: list[str], switches: list[str] = ()):
     """
     if not Path(script).is_file():
         raise DeviceError(f"there is no script {script!r}; name a Python file")
-    missing = engine.no_huge_pages()
-    plan = plan_for(hardware.cpu(), switches, huge=not missing)
-    chosen, lines = variables(plan, dict(os.environ))
-    if missing:
-        lines.append(f"no huge pages: {missing}")
+    chosen, lines = variables(plan_for(hardware.cpu(), switches), dict(os.environ))
     for line in lines:
         print(f"mxopt launch: {line}", file=sys.stderr)
     sys.stderr.flush()

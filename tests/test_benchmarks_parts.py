@@ -224,7 +224,7 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
     asked_for = asked(monkeypatch, bench._step, "transformer")
-    figures = {"before": 1.0, "threads": 2.0, "launch-keep": 3.0, "launch": 6.0}
+    figures = {"before": 1.0, "threads": 2.0, "launch": 3.0, "launch-huge": 6.0}
     found = measured(
         "transformer", {arm: {"tokens_per_second": speed} for arm, speed in figures.items()},
         plans={arm: asked_for["arms"][arm] for arm in figures}, pairs=asked_for["pairs"],
@@ -233,8 +233,21 @@ def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
     lines = [(row[1], row[4].split()[0]) for row in beside.launched([found]).rows]
     threads = f"cpu_threads: None → {found.arms['threads'].cpu_threads}"
     keep, huge = "allocator: default → keep", "pages: default → huge"
-    together = ", ".join((threads, keep, huge))
-    assert lines == [(threads, "2.00"), (keep, "1.50"), (huge, "2.00"), (together, "6.00")]
+    assert lines == [(threads, "2.00"), (keep, "1.50"), (f"{threads}, {keep}", "3.00"),
+                     (f"{huge} (not set)", "2.00")]  # fmt: skip
+
+
+def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
+    case, speeds = STEPS["transformer"], {"fused": 4.0, "huge": 3.0, "eager": 2.0}
+    plans = {arm: Plan(**case["dropped"].get(arm, {})) for arm in speeds}
+    found = measured(
+        "transformer", {arm: {"tokens_per_second": speed} for arm, speed in speeds.items()},
+        {"eager": {"peer": {"how": "eager"}}}, plans=plans, figure="tokens_per_second",
+        better="higher",
+    )  # fmt: skip
+    assert beside.last_arm(found) == "fused"
+    assert "`fused` beside the fastest peer (`eager`): 2.00" in beside.verdict(found, "eager", 1.2)
+    assert beside.ladder(found).rows[-1][:2] == ["huge", "pages: default → huge (dropped)"]
 
 
 def test_an_arms_variables_are_set_before_anything_is_loaded(monkeypatch):

@@ -57,13 +57,7 @@ def test_variables_already_set_are_never_overridden():
 
 def test_threads_are_the_cores_that_may_be_used():
     assert launch.plan_for(CPU).cpu_threads == 3
-    switches = ["cpu_threads=1", "allocator=default", "pages=default"]
-    assert launch.plan_for(CPU, switches) == Plan(cpu_threads=1)
-
-
-def test_huge_pages_are_asked_for_where_there_are_some():
-    assert launch.plan_for(CPU).pages == "huge"
-    assert launch.plan_for(CPU, huge=False).pages == "default"
+    assert launch.plan_for(CPU, ["cpu_threads=1", "allocator=default"]) == Plan(cpu_threads=1)
 
 
 def test_switches_that_do_not_exist_are_refused():
