@@ -68,20 +68,20 @@ def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
 def ladder(found: Experiment) -> report.Table:
     """Return one row a lever: what it changes, and its gain over the arm before it."""
     own = own_arms(found)
-    dropped = STEPS.get(found.name, {}).get("dropped", ())
-    rows = [[after, report.factors(found.factors(after, before)) + " (dropped)" * (after in dropped),
+    kept = own.index(last_arm(found))
+    rows = [[after, report.factors(found.factors(after, before)) + " (dropped)" * (number > kept),
              str(found.ratio(after, before) or "not measured"), found.verdict(after, before)]
-            for before, after in zip(own, own[1:])]  # fmt: skip
+            for number, (before, after) in enumerate(zip(own, own[1:]), 1)]  # fmt: skip
     return report.Table(["lever", "what changes", "times faster [95 %]", "verdict"], rows)
 
 
 def launched(known: list[Experiment]) -> report.Table:
-    """Return of every case what each thing that ``mxopt launch`` sets is worth, all of them together,
-    and what it does not set."""
+    """Return of every case what each thing that ``mxopt launch`` sets is worth, and all of them;
+    then what it does not set."""
     rows, steps, last = [], ["threads", *LAUNCH], list(LAUNCH)[-1]
     for found in known:
         lines = [(found.baseline, steps[0]), *zip(steps, steps[1:]), (found.baseline, last),
-                 *((last, arm) for arm in LAUNCH_DROPPED)]  # fmt: skip
+                 *((last, arm) for arm in LAUNCH_DROPPED if arm in found.arms)]  # fmt: skip
         for before, after in lines:
             what = report.factors(found.factors(after, before)) + " (not set)" * (
                 after in LAUNCH_DROPPED
