@@ -10,6 +10,14 @@ KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
 LAUNCH, LAUNCH_DROPPED = {"launch": KEEP}, {"launch-huge": HUGE}
 
 MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
+MOBILENET_LEVERS = {
+    "threads": THREADS,
+    "static": STATIC,
+    "interleaved": {"interleaved": True},
+    "optimized": {"optimized": True},
+    "intel": INTEL,
+    "accumulated": {"batch_size": 2, "accumulation": 2},
+}
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
 # ``levers`` are added one after the other, threads first. ``dropped`` are added after them, to show
@@ -35,14 +43,7 @@ STEPS = {
         "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
         "options": MOBILENET,
         "plan": SGD,
-        "levers": {
-            "threads": THREADS,
-            "static": STATIC,
-            "interleaved": {"interleaved": True},
-            "optimized": {"optimized": True},
-            "intel": INTEL,
-            "accumulated": {"batch_size": 2, "accumulation": 2},
-        },
+        "levers": MOBILENET_LEVERS,
         "dropped": {"huge": HUGE},
         "launch": True,
         "peer": "MobileNetDeepLab",
@@ -54,14 +55,7 @@ STEPS = {
         "title": "The same with ReLU in place of ReLU6, in every arm",
         "options": {**MOBILENET, "bounded": 0},
         "plan": SGD,
-        "levers": {
-            "threads": THREADS,
-            "static": STATIC,
-            "interleaved": {"interleaved": True},
-            "optimized": {"optimized": True},
-            "intel": INTEL,
-            "accumulated": {"batch_size": 2, "accumulation": 2},
-        },
+        "levers": MOBILENET_LEVERS,
         "dropped": {"huge": HUGE},
         "peer": "MobileNetDeepLab",
         "sizes": {"bounded": 0},
