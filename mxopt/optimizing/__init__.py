@@ -27,7 +27,7 @@ from mxopt.optimizing.taps import unseen_taps
 
 TOLERANCE = 1e-4
 # In this order: what one leaves, the next one sees. Folding is done only where it is named: filters
-# that learn are scaled anew in every step, and in training that costs more than the batch norm.
+# that learn are scaled anew in every step, and training gained nothing (benchmarks/README.md).
 REWRITES = {
     "folding": fixed_norm,
     "taps": unseen_taps,
