@@ -1,13 +1,13 @@
 """What is compared: tasks, how mxopt does them before and after, and how its peers do."""
 
-from mxopt import hardware
+from mxopt import hardware, launch
 
 PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": hardware.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
 # What `mxopt launch` sets beside threads; and what it might, which was measured and is not set.
-LAUNCH, LAUNCH_DROPPED = {"launch": KEEP}, {"launch-huge": HUGE}
+LAUNCH, LAUNCH_DROPPED = {"launch": launch.SWITCHES}, {"launch-huge": HUGE}
 
 MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
 MOBILENET_LEVERS = {

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import os
 
 import mxnet as mx
 import numpy as np
@@ -85,6 +86,18 @@ def test_a_graph_gives_the_losses_of_the_imperative_network(hybridize):
     )
     for mine, theirs in zip(plain, graph):
         assert mine["losses"] == pytest.approx(theirs["losses"], abs=1e-6)
+
+
+def test_a_static_graph_takes_the_smallest_memory_plan_unless_told_otherwise(monkeypatch):
+    search = "NNVM_AUTO_SEARCH_MATCH_RANGE"
+    monkeypatch.setenv(search, "0")
+    fitted(Plan(hybridize="static"))
+    assert os.environ[search] == "0"
+    del os.environ[search]
+    fitted(Plan(hybridize="yes"))
+    assert search not in os.environ
+    fitted(Plan(hybridize="static"))
+    assert os.environ[search] == "1"
 
 
 def test_accumulated_batches_update_like_one_large_batch():
