@@ -10,8 +10,9 @@ Counted, from the network's graph (:mod:`mxopt.tracing`) and the plan, are
   ready. With CPU contexts all of the above is on the host as well.
 
 Not counted are the gradients of activations, which live shortly, what a graph saves by sharing
-memory, and what oneDNN and cuDNN work in. So the peak can be less than the estimate, and more: it
-is for finding out what cannot fit, not for filling a device to the last byte.
+memory, what oneDNN and cuDNN work in, and on the host what ``malloc`` keeps of freed memory. So the
+peak can be less than the estimate, and more: it is for finding out what cannot fit, not for filling
+a device to the last byte.
 """
 
 from __future__ import annotations
