@@ -51,17 +51,6 @@ STEPS = {
         "peers": PEERS,
         "target": 1.2,
     },
-    "mobilenet-relu": {
-        "title": "The same with ReLU in place of ReLU6, in every arm",
-        "options": {**MOBILENET, "bounded": 0},
-        "plan": SGD,
-        "levers": MOBILENET_LEVERS,
-        "dropped": {"huge": HUGE},
-        "peer": "MobileNetDeepLab",
-        "sizes": {"bounded": 0},
-        "peers": PEERS,
-        "target": 1.2,
-    },
     "transformer": {
         "title": "Transformer, 3 layers of 256, batches of 2048 target tokens",
         "options": {"recipe": "translation", "limit": 1500, "vocabulary": 8000},
@@ -77,6 +66,7 @@ STEPS = {
             "static": STATIC,
             "pieces": {"fast": True},
             "fused": {"loss": "fused"},
+            "accumulated": {"batch_size": 1024, "accumulation": 2},
         },
         "dropped": {"huge": HUGE},
         "launch": True,
@@ -206,6 +196,6 @@ GROWTH = {
         "of": "a token",
         "time": 0,
         "memory": 1,
-        "sizes": {str(n): {"batch_size": n} for n in (512, 1024, 2048, 4096)},
+        "sizes": {str(n): {"batch_size": n, "accumulation": 1} for n in (512, 1024, 2048, 4096)},
     },
 }

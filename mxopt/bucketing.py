@@ -15,6 +15,9 @@ way                a batch holds               padded to
 Each shape a network has not met costs a graph set-up once it is hybridised. Buckets keep the shapes
 few: one for each, and one more for what is left over at the end, the same in every epoch.
 
+Where gradients are added up before an update, its batches are ``parts`` of one batch so many times
+as large: sentences of one bucket, and the same update as that batch makes at once.
+
 >>> lengths = [(3, 4), (4, 4), (9, 8), (3, 3)]
 >>> describe(by_length(lengths, batch_size=2, buckets=2), lengths)
 '2 batches of 2 shapes, 26.9 % padding'
@@ -83,6 +86,7 @@ def by_length(
     seed: int | None = None,
     epoch: int = 0,
     multiple: int = 1,
+    parts: int = 1,
 ) -> list[PlannedBatch]:
     """Return batches of ``batch_size`` pairs of about the same length.
 
@@ -93,13 +97,17 @@ def by_length(
         lengths, batch_size, seed, epoch, multiple: as for :func:`as_they_come`; without a seed the
             shortest come first.
         buckets: at most so many; their ends are those that need the least padding.
+        parts: batches of an update. If there are too few pairs for the last update's, it has as
+            many batches as pairs, and ends the epoch.
 
     Raises:
         DataError, PlanError: as for :func:`as_they_come`.
     """
-    lengths = _checked(lengths, batch_size=batch_size, multiple=multiple, buckets=buckets)
+    lengths = _checked(
+        lengths, batch_size=batch_size, multiple=multiple, buckets=buckets, parts=parts
+    )
     ends = bucket_ends(lengths, buckets, multiple)
-    return _in_buckets(lengths, {end: batch_size for end in ends}, seed, epoch)
+    return _in_buckets(lengths, {end: parts * batch_size for end in ends}, seed, epoch, parts)
 
 
 def by_tokens(
@@ -109,25 +117,27 @@ def by_tokens(
     seed: int | None = None,
     epoch: int = 0,
     multiple: int = 1,
+    parts: int = 1,
 ) -> list[PlannedBatch]:
     """Return batches of about the same work: up to ``tokens`` target tokens, padding included.
 
     Args:
-        tokens: target tokens in a batch; short sentences make batches of many.
-        lengths, buckets, seed, epoch, multiple: as for :func:`by_length`.
+        tokens: target tokens in a batch; short sentences make batches of many. With ``parts`` it
+            is their mean, which one of them can exceed by less than a sentence.
+        lengths, buckets, seed, epoch, multiple, parts: as for :func:`by_length`.
 
     Raises:
         DataError: there is no pair.
         PlanError: a number is less than 1, or not even one of the longest sentences fits.
     """
-    lengths = _checked(lengths, tokens=tokens, multiple=multiple, buckets=buckets)
+    lengths = _checked(lengths, tokens=tokens, multiple=multiple, buckets=buckets, parts=parts)
     ends = bucket_ends(lengths, buckets, multiple)
     if ends[-1] > tokens:
         raise PlanError(
             f"{tokens=} holds not one sentence of the longest, {ends[-1]} tokens with padding; "
             f"take at least {ends[-1]}, or limit the length of sentences"
         )
-    return _in_buckets(lengths, {end: tokens // end for end in ends}, seed, epoch)
+    return _in_buckets(lengths, {end: parts * tokens // end for end in ends}, seed, epoch, parts)
 
 
 def bucket_ends(lengths, buckets: int, multiple: int = 1) -> list[int]:
@@ -155,8 +165,13 @@ def bucket_ends(lengths, buckets: int, multiple: int = 1) -> list[int]:
     return chosen[::-1]
 
 
-def _in_buckets(lengths: np.ndarray, sizes: dict[int, int], seed, epoch) -> list[PlannedBatch]:
-    """Fill each bucket's batches; ``sizes`` has the pairs in a batch for each end, rising."""
+def _in_buckets(
+    lengths: np.ndarray, sizes: dict[int, int], seed, epoch, parts: int
+) -> list[PlannedBatch]:
+    """Fill each bucket's updates and cut them into their batches.
+
+    ``sizes`` has the pairs in an update for each bucket's end, rising.
+    """
     random = None if seed is None else np.random.RandomState([seed, epoch])
     longest = lengths.max(axis=1)
     batches, left_over, begin = [], np.empty(0, int), 0
@@ -170,7 +185,14 @@ def _in_buckets(lengths: np.ndarray, sizes: dict[int, int], seed, epoch) -> list
         left_over, begin = rows[full:], end
     if len(left_over):
         batches.append(PlannedBatch(left_over.tolist(), begin, begin))
-    return batches if random is None else [batches[i] for i in random.permutation(len(batches))]
+    if random:
+        batches = [batches[i] for i in random.permutation(len(batches))]
+    batches.sort(key=lambda batch: len(batch.rows) < parts)
+    return [
+        batch._replace(rows=rows.tolist())
+        for batch in batches
+        for rows in np.array_split(batch.rows, min(parts, len(batch.rows)))
+    ]
 
 
 def pad(rows, value: int, multiple: int = 1, length: int | None = None) -> np.ndarray:

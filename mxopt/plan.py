@@ -121,7 +121,8 @@ class Plan:
         warmup_epochs: epochs of linear warm-up before the schedule.
         average_from: epochs after which the weights of all further steps are averaged, such as
             0.5; the average is what is validated and tested. ``None`` never averages.
-        accumulation: batches whose gradients are added before one update.
+        accumulation: batches whose gradients are added before one update, which is that of a batch
+            so many times as large.
         epochs: passes over the training set.
         seed: of the weights and the order of the samples.
 

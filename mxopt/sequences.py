@@ -116,11 +116,12 @@ class SentenceLoader:
     def batches(self, epoch: int) -> list[bucketing.PlannedBatch]:
         """Return an epoch's batches: which pairs, padded how far."""
         plan = self._plan
-        seed = plan.seed if self._shuffle else None
-        if plan.bucketing == "length":
-            return bucketing.by_length(self._lengths, plan.batch_size, seed=seed, epoch=epoch)
-        if plan.bucketing == "tokens":
-            return bucketing.by_tokens(self._lengths, plan.batch_size, seed=seed, epoch=epoch)
+        if plan.bucketing != "none":
+            by = {"length": bucketing.by_length, "tokens": bucketing.by_tokens}[plan.bucketing]
+            seed = plan.seed if self._shuffle else None
+            return by(
+                self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.accumulation
+            )
         order = epoch_order(len(self._lengths), self._shuffle, plan.seed, epoch)
         batches = []
         for start in range(0, len(order), plan.batch_size):

@@ -91,6 +91,30 @@ def test_a_budget_of_tokens_is_kept_and_used(lengths, tokens, buckets, seed):
     assert len(batches) - len(full) <= 1
 
 
+@given(some_lengths, st.integers(40, 90), st.integers(1, 9), st.integers(1, 5), seeds)
+def test_parts_of_an_update_are_those_of_one_large_batch(lengths, tokens, size, parts, seed):
+    for whole, cut in (
+        (
+            by_tokens(lengths, parts * tokens, 3, seed),
+            by_tokens(lengths, tokens, 3, seed, parts=parts),
+        ),
+        (by_length(lengths, parts * size, 3, seed), by_length(lengths, size, 3, seed, parts=parts)),
+    ):
+        updates = [cut[start : start + parts] for start in range(0, len(cut), parts)]
+        joined = [
+            ([row for part in update for row in part.rows], update[0].target) for update in updates
+        ]
+        expected = [(batch.rows, batch.target) for batch in whole]
+        assert sorted(joined) == sorted(expected)
+        short = [batch for batch in whole if len(batch.rows) < parts]
+        kept = [(batch.rows, batch.target) for batch in whole if batch not in short]
+        assert joined[: len(kept)] == kept
+        for update in updates:
+            sizes = [len(part.rows) for part in update]
+            assert max(sizes) - min(sizes) <= 1
+            assert len(update) == min(parts, sum(sizes))
+
+
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=20),
     st.integers(1, 4),

@@ -116,17 +116,20 @@ class TranslatorLoss(gluon.HybridBlock):
         pull = F.elemwise_sub(run.dense(probability, across, net.units), target_row)
         slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, net.units), 1)
         average = run.dense(fixed(states), fixed(mean), 1)
+        # The target's score is computed again, so that nobody else reads the scores and the
+        # probabilities take their place.
+        chosen = run.dense(F.elemwise_mul(fixed(states), fixed(own)), run.ones(1, net.units), 1)
         if bias is not None:
             column = F.reshape(bias, shape=(-1, 1))
             line = F.reshape(bias, shape=(1, -1))
             middle = run.dense(row, line, 1)
             own = F.Embedding(words, column, input_dim=net.vocabulary, output_dim=1)
+            chosen = chosen + fixed(own)
             target_row = own * (1 - smoothing) + run.dense(ones, middle * smoothing, 1)
             slope = slope + F.elemwise_sub(run.dense(probability, line, 1), target_row)
             average = F.broadcast_add(average, F.reshape(fixed(middle), shape=(1, 1, 1)))
-        slope, average = F.reshape(slope, shape=(0, 0)), F.reshape(average, shape=(0, 0))
+        slope, average, chosen = (F.reshape(x, shape=(0, 0)) for x in (slope, average, chosen))
 
-        chosen = F.pick(scores, words, axis=-1)
         likely = F.maximum(F.pick(probability, words, axis=-1), _SMALLEST)
         value = smoothing * (chosen - average) - F.log(likely)
         # The value of the loss with the gradient of the pull.
