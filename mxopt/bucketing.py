@@ -34,8 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mxopt.errors import DataError, PlanError
-
-TOO_LONG = ("cut", "refuse", "drop")
+from mxopt.samplers import epoch_order
 
 
 class PlannedBatch(NamedTuple):
@@ -52,7 +51,7 @@ class PlannedBatch(NamedTuple):
 
 
 def as_they_come(
-    lengths, batch_size: int, seed: int | None = None, epoch: int = 0, multiple: int = 1
+    lengths, batch_size: int, seed: int | None = None, epoch: int = 0
 ) -> list[PlannedBatch]:
     """Return batches of ``batch_size`` pairs, whatever their lengths; the last is smaller.
 
@@ -61,20 +60,17 @@ def as_they_come(
         batch_size: pairs in a batch.
         seed: of the order; None leaves the pairs in theirs.
         epoch: each has an order of its own.
-        multiple: padded lengths are multiples of it.
 
     Raises:
         DataError: there is no pair.
         PlanError: a number is less than 1.
     """
-    lengths = _checked(lengths, batch_size=batch_size, multiple=multiple)
-    order = np.arange(len(lengths))
-    if seed is not None:
-        order = np.random.RandomState([seed, epoch]).permutation(len(lengths))
+    lengths = _checked(lengths, batch_size=batch_size)
+    order = epoch_order(len(lengths), seed is not None, seed, epoch)
     batches = []
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
-        source, target = _rounded_up(lengths[rows].max(axis=0), multiple).tolist()
+        source, target = lengths[rows].max(axis=0).tolist()
         batches.append(PlannedBatch(rows.tolist(), source, target))
     return batches
 
@@ -85,7 +81,6 @@ def by_length(
     buckets: int = 10,
     seed: int | None = None,
     epoch: int = 0,
-    multiple: int = 1,
     parts: int = 1,
 ) -> list[PlannedBatch]:
     """Return batches of ``batch_size`` pairs of about the same length.
@@ -94,8 +89,8 @@ def by_length(
     batch an epoch is smaller.
 
     Args:
-        lengths, batch_size, seed, epoch, multiple: as for :func:`as_they_come`; without a seed the
-            shortest come first.
+        lengths, batch_size, seed, epoch: as for :func:`as_they_come`; without a seed the shortest
+            come first.
         buckets: at most so many; their ends are those that need the least padding.
         parts: batches of an update. If there are too few pairs for the last update's, it has as
             many batches as pairs, and ends the epoch.
@@ -103,10 +98,8 @@ def by_length(
     Raises:
         DataError, PlanError: as for :func:`as_they_come`.
     """
-    lengths = _checked(
-        lengths, batch_size=batch_size, multiple=multiple, buckets=buckets, parts=parts
-    )
-    ends = bucket_ends(lengths, buckets, multiple)
+    lengths = _checked(lengths, batch_size=batch_size, buckets=buckets, parts=parts)
+    ends = bucket_ends(lengths, buckets)
     return _in_buckets(lengths, {end: parts * batch_size for end in ends}, seed, epoch, parts)
 
 
@@ -116,7 +109,6 @@ def by_tokens(
     buckets: int = 10,
     seed: int | None = None,
     epoch: int = 0,
-    multiple: int = 1,
     parts: int = 1,
 ) -> list[PlannedBatch]:
     """Return batches of about the same work: up to ``tokens`` target tokens, padding included.
@@ -124,14 +116,14 @@ def by_tokens(
     Args:
         tokens: target tokens in a batch; short sentences make batches of many. With ``parts`` it
             is their mean, which one of them can exceed by less than a sentence.
-        lengths, buckets, seed, epoch, multiple, parts: as for :func:`by_length`.
+        lengths, buckets, seed, epoch, parts: as for :func:`by_length`.
 
     Raises:
         DataError: there is no pair.
         PlanError: a number is less than 1, or not even one of the longest sentences fits.
     """
-    lengths = _checked(lengths, tokens=tokens, multiple=multiple, buckets=buckets, parts=parts)
-    ends = bucket_ends(lengths, buckets, multiple)
+    lengths = _checked(lengths, tokens=tokens, buckets=buckets, parts=parts)
+    ends = bucket_ends(lengths, buckets)
     if ends[-1] > tokens:
         raise PlanError(
             f"{tokens=} holds not one sentence of the longest, {ends[-1]} tokens with padding; "
@@ -140,14 +132,14 @@ def by_tokens(
     return _in_buckets(lengths, {end: parts * tokens // end for end in ends}, seed, epoch, parts)
 
 
-def bucket_ends(lengths, buckets: int, multiple: int = 1) -> list[int]:
+def bucket_ends(lengths, buckets: int) -> list[int]:
     """Return the lengths to pad to, rising, that need the fewest tokens with so many buckets.
 
     A pair belongs into the first bucket that holds the longer of its sides. Solved exactly, by
     dynamic programming over the lengths there are: the best k buckets up to a length are the best
     k - 1 up to some shorter one, and one more.
     """
-    longest = _rounded_up(np.asarray(lengths).max(axis=1), multiple)
+    longest = np.asarray(lengths).max(axis=1)
     ends, counts = np.unique(longest, return_counts=True)
     up_to = np.concatenate([[0], np.cumsum(counts)])
     best = np.where(up_to == 0, 0.0, np.inf)  # Tokens for the first i lengths without a bucket.
@@ -195,15 +187,14 @@ def _in_buckets(
     ]
 
 
-def pad(rows, value: int, multiple: int = 1, length: int | None = None) -> np.ndarray:
+def pad(rows, value: int, length: int | None = None) -> np.ndarray:
     """Return sentences of tokens as one int32 array (sentences, length), filled up with ``value``.
 
-    The length is that of the longest, rounded up to a multiple, or ``length``. Raises ``DataError``
-    if ``length`` is too short for one of them.
+    The length is that of the longest, or ``length``. Raises ``DataError`` if that is too short for
+    one of them.
     """
     longest = max(map(len, rows), default=0)
-    if length is None:
-        length = int(_rounded_up(np.array(longest), multiple))
+    length = longest if length is None else length
     if longest > length:
         raise DataError(f"a sentence of {longest} tokens does not fit into {length}")
     padded = np.full((len(rows), length), value, np.int32)
@@ -231,54 +222,6 @@ def describe(batches: list[PlannedBatch], lengths) -> str:
     return f"{len(batches):,} batches of {len(shapes(batches)):,} shapes, {share:.1f} % padding"
 
 
-class Limited(NamedTuple):
-    """What :func:`limit_length` leaves: the pairs, their numbers before, how many were too long."""
-
-    pairs: list[tuple[list[int], list[int]]]
-    rows: list[int]
-    too_long: int
-    note: str
-
-
-def limit_length(pairs, most: int, too_long: str = "cut") -> Limited:
-    """Make sure that no side of a pair has more than ``most`` tokens.
-
-    Limit sentences before ``bos`` and ``eos`` are added, and leave room for those.
-
-    Args:
-        pairs: (source, target), each a list of tokens.
-        most: tokens a side may have.
-        too_long: ``cut`` keeps the first ``most`` tokens, ``drop`` leaves the pair out, ``refuse``
-            raises. The note says which, and to how many.
-
-    Raises:
-        DataError: with ``refuse``, if a sentence is too long: which, how long, of how many.
-        PlanError: another word than these, or ``most`` is less than 1.
-    """
-    if too_long not in TOO_LONG:
-        raise PlanError(f"{too_long=} is not a choice; take one of {', '.join(TOO_LONG)}")
-    if most < 1:
-        raise PlanError(f"{most=} must be at least 1")
-    over = [row for row, pair in enumerate(pairs) if max(map(len, pair)) > most]
-    if over and too_long == "refuse":
-        longest = max(over, key=lambda row: max(map(len, pairs[row])))
-        raise DataError(
-            f"{len(over):,} of {len(pairs):,} pairs have more than {most} tokens on a side, the "
-            f"longest {max(map(len, pairs[longest]))} (pair {longest + 1:,}): cut or drop them, or "
-            "allow more."
-        )
-    dropped = set(over) if too_long == "drop" else set()
-    rows = [row for row in range(len(pairs)) if row not in dropped]
-    kept = [(source[:most], target[:most]) for source, target in (pairs[row] for row in rows)]
-    done = {"cut": "cut there", "drop": "left out"}.get(too_long)
-    note = (
-        f"{len(over):,} of {len(pairs):,} pairs with more than {most} tokens on a side were {done}."
-        if over
-        else ""
-    )
-    return Limited(kept, rows, len(over), note)
-
-
 def _checked(lengths, **numbers: int) -> np.ndarray:
     for name, number in numbers.items():
         if number < 1:
@@ -287,7 +230,3 @@ def _checked(lengths, **numbers: int) -> np.ndarray:
     if not lengths.size:
         raise DataError("there is not one pair of sentences to make batches of")
     return lengths
-
-
-def _rounded_up(numbers: np.ndarray, multiple: int) -> np.ndarray:
-    return -(-numbers // multiple) * multiple

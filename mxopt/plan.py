@@ -17,6 +17,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
+from mxopt import plan_rules
 from mxopt.errors import PlanError
 
 ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
@@ -173,48 +174,7 @@ class Plan:
             if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
                 raise PlanError(f"{name}={value!r} must be {kind} of at least {least}")
         self.device_indices  # noqa: B018  (checks the syntax of devices)
-        if self.prefetch is not None and self.workers == 0:
-            raise PlanError(
-                f"prefetch={self.prefetch} needs worker processes to load ahead; set workers to "
-                "at least 1, or leave prefetch out"
-            )
-        if self.frozen and self.workers:
-            raise PlanError(
-                f"frozen={self.frozen} stages run in the training process; set workers=0"
-            )
-        if self.frozen and self.precision == "float16":
-            raise PlanError(
-                f"frozen={self.frozen} stages stay in float32; with them take precision='amp'"
-            )
-        if self.frozen and self.pixels == "uint8":
-            raise PlanError(
-                f"frozen={self.frozen} stages make float32 of the pixels, which is what is kept; "
-                "with them take pixels='float32'"
-            )
-        if self.hybridize == "fused" and (self.device_kind != "cpu" or not self.frozen):
-            raise PlanError(
-                "hybridize='fused' is for frozen stages on a CPU; take 'static', or set frozen"
-            )
-        if self.processes > 1 and self.sync == "none":
-            raise PlanError(
-                f"processes={self.processes} need a way to add up their gradients; set "
-                "sync='dist_sync'"
-            )
-        if self.sync == "horovod" and len(self.device_indices) > 1:
-            raise PlanError(
-                f"sync='horovod' takes one device a process, not devices={self.devices!r}"
-            )
-        if self.optimizer == "adam" and self.momentum:
-            raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")
-        if self.average_from is not None and self.average_from >= self.epochs:
-            raise PlanError(
-                f"average_from={self.average_from} must be less than epochs={self.epochs}, or no "
-                "step is averaged"
-            )
-        if self.warmup_epochs >= self.epochs and self.warmup_epochs:
-            raise PlanError(
-                f"warmup_epochs={self.warmup_epochs} must be fewer than epochs={self.epochs}"
-            )
+        plan_rules.check(self)
 
     @property
     def device_kind(self) -> str:

@@ -234,7 +234,8 @@ def factors(differing: dict[str, tuple]) -> str:
     """Return ``switch: before → after`` for everything that differs."""
     if not differing:
         return "nothing"
-    return ", ".join(f"{name}: {old} → {new}" for name, (old, new) in differing.items())
+    plain = {name: map(_plain, values) for name, values in differing.items()}
+    return ", ".join(f"{name}: {old} → {new}" for name, (old, new) in plain.items())
 
 
 def figure_name(name: str) -> str:
@@ -246,6 +247,13 @@ def data_kind(experiment: Experiment) -> str:
     """Return ``real``, ``stand-in`` or, where no data set was read, ``computed``."""
     kinds = {run.only("data").get("kind") for runs in experiment.runs.values() for run in runs}
     return " and ".join(sorted(kind for kind in kinds if kind)) or "computed"
+
+
+def _plain(value):
+    """Return a list or a dictionary as words, anything else as it is."""
+    if isinstance(value, dict):
+        value = [f"{key}={one}" for key, one in value.items()]
+    return " and ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _caption(experiment, about):

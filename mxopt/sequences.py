@@ -25,7 +25,6 @@ from mxopt.errors import DataError, PlanError
 from mxopt.loaders import Batch
 from mxopt.parallel import WHOLE, Share, split_and_load
 from mxopt.plan import Plan
-from mxopt.samplers import epoch_order
 
 
 class PairBatch:
@@ -115,20 +114,11 @@ class SentenceLoader:
 
     def batches(self, epoch: int) -> list[bucketing.PlannedBatch]:
         """Return an epoch's batches: which pairs, padded how far."""
-        plan = self._plan
-        if plan.bucketing != "none":
-            by = {"length": bucketing.by_length, "tokens": bucketing.by_tokens}[plan.bucketing]
-            seed = plan.seed if self._shuffle else None
-            return by(
-                self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.accumulation
-            )
-        order = epoch_order(len(self._lengths), self._shuffle, plan.seed, epoch)
-        batches = []
-        for start in range(0, len(order), plan.batch_size):
-            rows = order[start : start + plan.batch_size]
-            source, target = self._lengths[rows].max(axis=0).tolist()
-            batches.append(bucketing.PlannedBatch(rows.tolist(), source, target))
-        return batches
+        plan, seed = self._plan, self._plan.seed if self._shuffle else None
+        if plan.bucketing == "none":
+            return bucketing.as_they_come(self._lengths, plan.batch_size, seed, epoch)
+        by = {"length": bucketing.by_length, "tokens": bucketing.by_tokens}[plan.bucketing]
+        return by(self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.accumulation)
 
     def __len__(self):
         return len(self.batches(0))

@@ -11,7 +11,6 @@ from mxopt.bucketing import (
     by_length,
     by_tokens,
     describe,
-    limit_length,
     pad,
     padding_share,
     shapes,
@@ -22,10 +21,10 @@ some_lengths = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_s
 seeds = st.integers(0, 2**31)
 
 
-def ways(lengths, size, buckets, multiple, seed, epoch):
+def ways(lengths, size, buckets, seed, epoch):
     """The batches of all three ways; a batch by tokens holds at least one longest sentence."""
-    tokens = size * (max(map(max, lengths)) + multiple)
-    more = {"seed": seed, "epoch": epoch, "multiple": multiple}
+    tokens = size * (max(map(max, lengths)) + 1)
+    more = {"seed": seed, "epoch": epoch}
     return [
         as_they_come(lengths, size, **more),
         by_length(lengths, size, buckets, **more),
@@ -37,16 +36,14 @@ def ways(lengths, size, buckets, multiple, seed, epoch):
     some_lengths,
     st.integers(1, 9),
     st.integers(1, 5),
-    st.sampled_from([1, 4, 8]),
     st.one_of(st.none(), seeds),
     st.integers(0, 3),
 )
-def test_every_pair_comes_once_and_fits(lengths, size, buckets, multiple, seed, epoch):
-    for batches in ways(lengths, size, buckets, multiple, seed, epoch):
+def test_every_pair_comes_once_and_fits(lengths, size, buckets, seed, epoch):
+    for batches in ways(lengths, size, buckets, seed, epoch):
         rows = [row for batch in batches for row in batch.rows]
         assert sorted(rows) == list(range(len(lengths)))
         for batch in batches:
-            assert batch.source % multiple == batch.target % multiple == 0
             assert all(lengths[row][0] <= batch.source for row in batch.rows)
             assert all(lengths[row][1] <= batch.target for row in batch.rows)
         assert 0 <= padding_share(batches, lengths) < 1
@@ -55,32 +52,32 @@ def test_every_pair_comes_once_and_fits(lengths, size, buckets, multiple, seed, 
 @given(some_lengths, st.integers(1, 9), st.integers(1, 5), seeds)
 def test_the_order_is_that_of_seed_and_epoch(lengths, size, buckets, seed):
     np.random.seed(seed % 100)
-    first = ways(lengths, size, buckets, 1, seed, 3)
+    first = ways(lengths, size, buckets, seed, 3)
     np.random.seed(seed % 100 + 1)  # The process's own generator has no say.
-    assert ways(lengths, size, buckets, 1, seed, 3) == first
+    assert ways(lengths, size, buckets, seed, 3) == first
 
 
 def test_each_epoch_has_an_order_of_its_own_and_no_seed_leaves_it():
     lengths = [(1 + number % 7, 1 + number % 7) for number in range(200)]
-    for one, other in zip(ways(lengths, 8, 4, 1, 0, 0), ways(lengths, 8, 4, 1, 0, 1)):
+    for one, other in zip(ways(lengths, 8, 4, 0, 0), ways(lengths, 8, 4, 0, 1)):
         assert one != other
         assert {frozenset(batch.rows) for batch in one}.isdisjoint(
             frozenset(batch.rows) for batch in other
         )
-    plain, bucketed, _ = ways(lengths, 8, 4, 1, None, 0)
+    plain, bucketed, _ = ways(lengths, 8, 4, None, 0)
     assert [row for batch in plain for row in batch.rows] == list(range(200))
     assert [batch.source for batch in bucketed] == sorted(batch.source for batch in bucketed)
 
 
 @given(some_lengths, st.integers(1, 9), st.integers(1, 5), seeds)
 def test_all_batches_are_full_but_one_and_shapes_are_few(lengths, size, buckets, seed):
-    for batches in ways(lengths, size, buckets, 1, seed, 0)[:2]:
+    for batches in ways(lengths, size, buckets, seed, 0)[:2]:
         partial = [batch for batch in batches if len(batch.rows) != size]
         assert len(partial) == bool(len(lengths) % size)
     for way in (1, 2):
-        batches = ways(lengths, size, buckets, 1, seed, 0)[way]
+        batches = ways(lengths, size, buckets, seed, 0)[way]
         assert len(shapes(batches)) <= buckets + 1
-        assert shapes(batches) == shapes(ways(lengths, size, buckets, 1, seed, 1)[way])
+        assert shapes(batches) == shapes(ways(lengths, size, buckets, seed, 1)[way])
 
 
 @given(some_lengths, st.integers(40, 300), st.integers(1, 5), seeds)
@@ -118,17 +115,14 @@ def test_parts_of_an_update_are_those_of_one_large_batch(lengths, tokens, size, 
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=20),
     st.integers(1, 4),
-    st.sampled_from([1, 3]),
 )
-def test_no_other_bucket_ends_need_less_padding(longest, count, multiple):
-    lengths = [(length, 1) for length in longest]
-    ends = bucket_ends(lengths, count, multiple)
-    rounded = [-(-length // multiple) * multiple for length in longest]
+def test_no_other_bucket_ends_need_less_padding(longest, count):
+    ends = bucket_ends([(length, 1) for length in longest], count)
 
     def tokens(ends):
-        return sum(min(end for end in ends if end >= length) for length in rounded)
+        return sum(min(end for end in ends if end >= length) for length in longest)
 
-    candidates = sorted(set(rounded))
+    candidates = sorted(set(longest))
     rest, top = candidates[:-1], candidates[-1:]
     best = min(
         tokens([*chosen, *top])
@@ -143,7 +137,7 @@ def test_no_other_bucket_ends_need_less_padding(longest, count, multiple):
 def test_buckets_pad_less_than_pairs_as_they_come():
     random = np.random.RandomState(0)
     lengths = random.randint(5, 50, 2000)[:, None] + random.randint(0, 3, (2000, 2))
-    plain, bucketed, by_budget = ways(lengths.tolist(), 32, 8, 1, 0, 0)
+    plain, bucketed, by_budget = ways(lengths.tolist(), 32, 8, 0, 0)
     assert padding_share(plain, lengths) > 0.4
     assert padding_share(bucketed, lengths) < 0.15
     assert padding_share(by_budget, lengths) < 0.15
@@ -160,21 +154,17 @@ def test_the_padding_share_counts_both_sides():
 def test_numbers_that_make_no_batches_are_refused():
     with pytest.raises(PlanError, match="batch_size=0 must be at least 1"):
         as_they_come([(1, 1)], 0)
-    with pytest.raises(PlanError, match=r"tokens=40 holds not one .* longest, 48 tokens with"):
-        by_tokens([(3, 41)], 40, multiple=8)
+    with pytest.raises(PlanError, match=r"tokens=40 holds not one .* longest, 41 tokens with"):
+        by_tokens([(3, 41)], 40, parts=2)
     with pytest.raises(DataError, match="not one pair"):
         by_length([], 4)
 
 
-@given(
-    st.lists(st.lists(st.integers(5, 99), max_size=12), min_size=1, max_size=6),
-    st.sampled_from([1, 4, 8]),
-)
-def test_padding_keeps_the_tokens_and_fills_the_rest(rows, multiple):
-    padded = pad(rows, 0, multiple)
+@given(st.lists(st.lists(st.integers(5, 99), max_size=12), min_size=1, max_size=6))
+def test_padding_keeps_the_tokens_and_fills_the_rest(rows):
+    padded = pad(rows, 0)
     assert padded.dtype == np.int32
-    longest = max(map(len, rows))
-    assert padded.shape == (len(rows), -(-longest // multiple) * multiple)
+    assert padded.shape == (len(rows), max(map(len, rows)))
     for row, line in zip(rows, padded):
         assert line[: len(row)].tolist() == row
         assert not line[len(row) :].any()
@@ -184,36 +174,3 @@ def test_padding_to_a_length_refuses_what_is_longer():
     assert pad([[5]], 1, length=3).tolist() == [[5, 1, 1]]
     with pytest.raises(DataError, match="a sentence of 4 tokens does not fit into 3"):
         pad([[5, 5, 5, 5]], 0, length=3)
-
-
-PAIRS = [([1, 2], [3]), ([1, 2, 3, 4], [5]), ([6], [7, 8, 9]), ([1], [2])]
-
-
-def test_long_sentences_are_cut():
-    limited = limit_length(PAIRS, 2, "cut")
-    assert limited.pairs == [([1, 2], [3]), ([1, 2], [5]), ([6], [7, 8]), ([1], [2])]
-    assert limited.rows == [0, 1, 2, 3]
-    assert limited.too_long == 2
-    assert limited.note == "2 of 4 pairs with more than 2 tokens on a side were cut there."
-
-
-def test_long_sentences_are_dropped_and_the_others_keep_their_numbers():
-    limited = limit_length(PAIRS, 2, "drop")
-    assert limited.pairs == [PAIRS[0], PAIRS[3]]
-    assert limited.rows == [0, 3]
-    assert limited.note.endswith("were left out.")
-
-
-def test_long_sentences_are_refused_by_number():
-    with pytest.raises(DataError, match=r"2 of 4 pairs have more than 2 .* longest 4 \(pair 2\)"):
-        limit_length(PAIRS, 2, "refuse")
-
-
-@pytest.mark.parametrize("too_long", ["cut", "drop", "refuse"])
-def test_nothing_is_said_where_nothing_is_too_long(too_long):
-    assert limit_length(PAIRS, 4, too_long) == (PAIRS, [0, 1, 2, 3], 0, "")
-
-
-def test_another_word_for_long_sentences_is_refused():
-    with pytest.raises(PlanError, match="too_long='shorten' is not a choice; take one of cut, ref"):
-        limit_length(PAIRS, 2, "shorten")

@@ -82,6 +82,19 @@ def test_numbers_read_like_numbers(value, text):
     assert report.number(value, "s") == text
 
 
+def test_what_differs_is_said_in_words():
+    differing = {
+        "batch_size": (4, 2),
+        "optimized": (["taps"], ["folding", "taps"]),
+        "environment": ("default", {"MXNET_A": "1", "MXNET_B": "2"}),
+    }
+    assert report.factors(differing) == (
+        "batch_size: 4 → 2, optimized: taps → folding and taps, "
+        "environment: default → MXNET_A=1 and MXNET_B=2"
+    )
+    assert report.factors({}) == "nothing"
+
+
 def test_plots_show_every_run(experiment):
     bars = plots.bars(experiment).axes[0]
     assert [len(line.get_xdata()) for line in bars.lines] == [3, 3]

@@ -14,8 +14,8 @@ import functools
 import mxnet as mx
 from mxnet import gluon
 
-from mxopt import bucketing
 from mxopt.datasets import Multi30k, ParallelFolder, sources, wmt
+from mxopt.datasets.long_sentences import rows_within
 from mxopt.datasets.subwords import train_subwords
 from mxopt.errors import DataError, PlanError
 from mxopt.networks.transformer import MODEL, Translator, transformer_en_de_512, translator
@@ -202,8 +202,8 @@ def _data(kind, origin, splits, limit, vocabulary, longest, too_long):
     notes = [origin]
     for name, part in splits.items():
         ids = [tuple(map(subwords.encode, pair)) for pair in part]
-        limited = bucketing.limit_length(ids, longest, too_long)
-        splits[name] = gluon.data.SimpleDataset([part[row] for row in limited.rows])
-        notes += [f"{name}: {limited.note}"] if limited.note else []
+        rows, note = rows_within(ids, longest, too_long)
+        splits[name] = gluon.data.SimpleDataset([part[row] for row in rows])
+        notes += [f"{name}: {note}"] if note else []
     origin = " ".join(notes)
     return Data(**splits, transform=encode, kind=kind, origin=origin, collate=PairBatch(subwords))
