@@ -8,7 +8,8 @@ from mxopt.datasets.grammar.verbs import VERBS
 
 NOUN = {noun.english: noun for noun in NOUNS}
 ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
-VERB = {verb.english: verb for frame in VERBS.values() for verb in frame}
+ALL_VERBS = [verb for frame in VERBS.values() for verb in frame]
+VERB = {verb.english: verb for verb in ALL_VERBS}
 PLACE = {preposition.english: preposition for preposition in PLACES}
 PLACED = {preposition.english: preposition for preposition in PLACING}
 TWO, THREE, MANY, SOME = AMOUNTS
