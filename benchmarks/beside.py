@@ -33,11 +33,15 @@ def last_arm(experiment: Experiment) -> str:
 
 
 def best_peer(experiment: Experiment) -> str | None:
-    """Return the fastest peer, None if none was measured."""
-    found = {arm: experiment.median(arm) for arm in experiment.arms
-             if is_peer(experiment, arm) and experiment.figures(arm)}  # fmt: skip
-    fastest = min if experiment.better == "lower" else max
-    return fastest(found, key=found.get, default=None)
+    """Return the peer that mxopt's last arm is least ahead of, run by run; None without any.
+
+    (Not the one with the best median, which a quiet moment of the machine may have given it.)
+    """
+    last = last_arm(experiment)
+    ahead = {arm: experiment.ratio(last, arm) for arm in experiment.arms
+             if is_peer(experiment, arm)}  # fmt: skip
+    measured = {arm: ratio.value for arm, ratio in ahead.items() if ratio}
+    return min(measured, key=measured.get, default=None)
 
 
 def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:

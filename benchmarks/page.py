@@ -24,7 +24,8 @@ Each run is a process of its own; where nothing else is said it trains two epoch
 memory and is timed in the second. Runs take turns, and a ratio is that of paired runs with its
 95 % interval. PyTorch runs as installed (`eager`), with `channels_last`, with `torch.compile`, and
 with `channels_last` in the environment that its `torch.backends.xeon.run_cpu` sets up and huge
-pages (`tuned`). A peer that wins is printed as the winner.
+pages (`tuned`). The fastest peer is the one that the last arm is least ahead of in these pairs,
+whatever the medians say. A peer that wins is printed as the winner.
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
 the plain network's forward pass, as PyTorch counts them) over what the faster of both libraries
 reaches in a plain matrix product on this machine. Work that a rewrite leaves out still counts."""

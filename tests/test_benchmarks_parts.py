@@ -112,6 +112,17 @@ def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
     assert str(next(iter(page.beside_peers({"epochs": epochs_found()}).values()))).startswith("2.0")
 
 
+def test_a_lucky_median_makes_no_fastest_peer():
+    figures = {"own": [10.0, 20.0, 30.0], "lucky": [5.0, 19.0, 29.0], "close": [9.9, 18.0, 27.0]}
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={"per_second": value})
+                  for value in values] for arm, values in figures.items()}  # fmt: skip
+    options = {arm: {"peer": {"how": "eager"}} for arm in ("lucky", "close")}
+    found = Experiment("x", "w", dict.fromkeys(figures, Plan()), arm_options=options, runs=runs,
+                       figure="per_second", better="higher")  # fmt: skip
+    assert found.median("lucky") > found.median("close")
+    assert beside.best_peer(found) == "close"
+
+
 def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
     text = "\n".join(beside.epochs(epochs_found()))
     assert "2 epochs of 16 images, 8 others validated after each." in text
