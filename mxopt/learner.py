@@ -1,7 +1,8 @@
 """A network in training: one step of it, an epoch in parts, and its validation.
 
-Nothing waits for the devices between two steps: losses stay where they were computed, until the
-part of an epoch that they belong to is over.
+Losses stay where they were computed until the part of an epoch that they belong to is over. Steps
+are enqueued some ahead of the devices, which so never wait for one; further ahead, the batches that
+wait for their turn would fill the memory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from mxopt.engine import timed
 from mxopt.plan import Plan
 from mxopt.task import Data, Recipe
 from mxopt.updates import learning_rate
+
+# Steps enqueued behind the one whose loss is waited for.
+AHEAD = 2
 
 
 def seed_everything(seed: int) -> None:
@@ -65,7 +69,7 @@ class Learner:
     def train(self, loader, epoch: int, begin: int, ends: set[int]):
         """Train an epoch from a step on, and yield a :class:`Part` after each of some steps.
 
-        Nothing is waited for, except for the run's first step.
+        Up to ``AHEAD`` steps are enqueued behind the one at work; the run's first is waited for.
 
         Args:
             loader: of the training set.
@@ -87,6 +91,8 @@ class Learner:
                 self._agree_on_weights(batch, first)
             sums.append(self.together.total(self._backward(batch)))
             sizes.append(batch.size)
+            if len(sums) > AHEAD:
+                sums[-1 - AHEAD].wait_to_read()
             pending += batch.size
             if step % self.plan.accumulation == 0 or step == count:
                 update = epoch * updates + (step - 1) // self.plan.accumulation

@@ -9,6 +9,7 @@ import toy
 from mxnet import nd
 
 from mxopt.errors import Diverged, PlanError
+from mxopt.learner import AHEAD, Learner
 from mxopt.plan import Plan
 from mxopt.training import fit
 
@@ -105,6 +106,24 @@ def test_accumulated_batches_update_like_one_large_batch():
     small, _ = fitted(Plan(batch_size=4, accumulation=2, epochs=3))
     for name in ("train_loss", "validation_loss", "test_loss"):
         assert small[name] == pytest.approx(large[name], rel=1e-4)
+
+
+def test_steps_are_enqueued_ahead_but_few(monkeypatch):
+    steps, waited, ahead = [], [], []
+    backward, wait = Learner._backward, nd.NDArray.wait_to_read
+
+    def enqueue(self, batch):
+        steps.append(batch)
+        ahead.append(len(steps) - len(waited))
+        return backward(self, batch)
+
+    monkeypatch.setattr(Learner, "_backward", enqueue)
+    monkeypatch.setattr(
+        nd.NDArray, "wait_to_read", lambda array: waited.append(array) or wait(array)
+    )
+    fitted(Plan(batch_size=2))
+    assert len(steps) > 2 * AHEAD
+    assert max(ahead) == AHEAD + 1
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():
