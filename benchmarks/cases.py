@@ -9,15 +9,6 @@ KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
 # What `mxopt launch` sets beside threads; and what it might, which was measured and is not set.
 LAUNCH, LAUNCH_DROPPED = {"launch": launch.SWITCHES}, {"launch-huge": HUGE}
 
-MOBILENET = {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16}
-MOBILENET_LEVERS = {
-    "threads": THREADS,
-    "static": STATIC,
-    "interleaved": {"interleaved": True},
-    "optimized": {"optimized": True},
-    "intel": INTEL,
-    "accumulated": {"batch_size": 2, "accumulation": 2},
-}
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
 # ``levers`` are added one after the other, threads first. ``dropped`` are added after them, to show
@@ -41,9 +32,16 @@ STEPS = {
     },
     "mobilenet": {
         "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
-        "options": MOBILENET,
+        "options": {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16},
         "plan": SGD,
-        "levers": MOBILENET_LEVERS,
+        "levers": {
+            "threads": THREADS,
+            "static": STATIC,
+            "interleaved": {"interleaved": True},
+            "optimized": {"optimized": True},
+            "intel": INTEL,
+            "accumulated": {"batch_size": 2, "accumulation": 2},
+        },
         "dropped": {"huge": HUGE},
         "launch": True,
         "peer": "MobileNetDeepLab",

@@ -16,7 +16,8 @@ Each shape a network has not met costs a graph set-up once it is hybridised. Buc
 few: one for each, and one more for what is left over at the end, the same in every epoch.
 
 Where gradients are added up before an update, its batches are ``parts`` of one batch so many times
-as large: sentences of one bucket, and the same update as that batch makes at once.
+as large: sentences of one bucket, and the same update as that batch makes at once. They are of
+equal size or differ by a pair, which makes two shapes of one.
 
 >>> lengths = [(3, 4), (4, 4), (9, 8), (3, 3)]
 >>> describe(by_length(lengths, batch_size=2, buckets=2), lengths)
