@@ -49,7 +49,7 @@ audit:  ## look every pinned package up in the vulnerability database (needs a n
 	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
 
 data: setup  ## draw the stand-in data set anew
-	$(BIN)/python -m mxopt.datasets.streets data/streets
+	$(BIN)/python -m mxopt.data.streets data/streets
 
 test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs

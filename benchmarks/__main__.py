@@ -17,7 +17,7 @@ from benchmarks.cases import (
     TRIED,
 )
 from mxopt import measure, report
-from mxopt.plan import Plan
+from mxopt.core.plan import Plan
 
 HERE = Path(__file__).parent
 ARMS = "benchmarks.arms:"
@@ -194,8 +194,8 @@ def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
         last = list(plans)[-1]
         arms[case], arm_options[case] = plans[last], options[last]
     return measure.interleave(
-        name, "mxopt.workloads:profile", arms, arm_options=arm_options, repeats=1, folder=folder,
-        title="Where the time goes", pairs=[],
+        name, "mxopt.chapter.workloads:profile", arms, arm_options=arm_options, repeats=1,
+        folder=folder,        title="Where the time goes", pairs=[],
     )  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mxopt.engine import timed
-from mxopt.errors import DeviceError
-from mxopt.plan import Plan
+from mxopt.core.errors import DeviceError
+from mxopt.core.plan import Plan
+from mxopt.methods.engine.variables import timed
 
 HERE = Path(__file__).parent
 KIBIBYTE = 1024
@@ -26,7 +26,7 @@ def step(
     """Train two epochs of a recipe and return the figures of the second.
 
     Args:
-        plan, write, options: as for ``mxopt.workloads.train``.
+        plan, write, options: as for ``mxopt.chapter.workloads.train``.
         peer: who does it instead of mxopt: ``how`` PyTorch computes, its ``network`` and ``sizes``.
         environment: variables that MXNet reads when it first trains.
 
@@ -34,7 +34,8 @@ def step(
         ``seconds``, ``samples_per_second`` or ``tokens_per_second``, ``train_loss``,
         ``first_epoch_seconds``, ``peak_memory_bytes`` of the process.
     """
-    from mxopt import recipes, training
+    from mxopt import recipes
+    from mxopt.train import fit
 
     if peer:
         return _peer(plan, options, **peer)
@@ -47,7 +48,7 @@ def step(
             epochs.append(fields)
 
     recipe = recipes.load(options.pop("recipe", "segmentation"), **options)
-    training.fit(recipe, plan, keep, evaluate=False)
+    fit.fit(recipe, plan, keep, evaluate=False)
     first, last = epochs
     return {
         "seconds": last["seconds"],
@@ -92,7 +93,8 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
         ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation,
         ``peak_memory_bytes`` of the process, its workers not included.
     """
-    from mxopt import recipes, workloads
+    from mxopt import recipes
+    from mxopt.chapter import workloads
 
     options = {"network": "tiny", "size": size}
     if not peer:

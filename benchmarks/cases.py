@@ -1,9 +1,10 @@
 """What is compared: tasks, how mxopt does them before and after, and how its peers do."""
 
-from mxopt import hardware, launch
+from mxopt import machine
+from mxopt.cli import launch
 
 PEERS = ("eager", "channels_last", "tuned", "compile")
-THREADS = {"cpu_threads": hardware.cpu().physical_cores}
+THREADS = {"cpu_threads": machine.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
 # What `mxopt launch` sets beside threads; and what it might, which was measured and is not set.

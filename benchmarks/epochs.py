@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks.arms import KIBIBYTE, apart, run_peer
-from mxopt.plan import Plan
+from mxopt.core.plan import Plan
 
 
 def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None,
@@ -17,7 +17,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
     """Train Penn-Fudan from its files, and validate after every epoch.
 
     Args:
-        plan, write: as for ``mxopt.workloads.train``.
+        plan, write: as for ``mxopt.chapter.workloads.train``.
         train, validation: images of either split, the first ones.
         peer: ``how`` PyTorch computes, its ``network``, ``sizes`` and ``workers`` of its
             DataLoader; it then does it instead of mxopt, on the same images in the same order.
@@ -35,7 +35,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
         DeviceError: the peers' environment is not there, or the peer failed: its scores or its
             loss differ, for one.
     """
-    from mxopt import training
+    from mxopt.train import fit
 
     if peer:
         return _peer(plan, train, validation, options, **peer)
@@ -50,7 +50,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
             epochs.append(fields)
 
     start = time.perf_counter()
-    training.fit(recipe, plan, keep)
+    fit.fit(recipe, plan, keep)
     return {
         "seconds": ends[-1] - start,
         "samples_per_second": sum(epoch["samples"] for epoch in epochs) / (ends[-1] - start),
@@ -62,12 +62,12 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
 
 def untrained_loss(plan: Plan, train: int, validation: int, options: dict) -> float:
     """Return the validation loss of the first weights, as training under the plan computes it."""
-    from mxopt import training
+    from mxopt.train import fit
 
     # Steps that learn nothing, for the validation behind them.
     still = plan.replace(epochs=1, learning_rate=0.0)
     recipe = _recipe(min(train, plan.batch_size), validation, options)
-    return training.fit(recipe, still, lambda *_, **__: None)["validation_loss"]
+    return fit.fit(recipe, still, lambda *_, **__: None)["validation_loss"]
 
 
 def _recipe(train, validation, options):
@@ -89,7 +89,7 @@ def _recipe(train, validation, options):
 def _peer(plan, train, validation, options, how, network, sizes, workers) -> dict:
     from benchmarks.exchange import export
     from mxopt import recipes
-    from mxopt.samplers import epoch_order
+    from mxopt.methods.input_pipeline.samplers import epoch_order
 
     data = recipes.load("segmentation", **options).data()
     batch = {"recipe": "segmentation", **options, "limit": plan.batch_size}

@@ -8,9 +8,10 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
-from mxopt import parallel, recipes
-from mxopt.plan import Plan
-from mxopt.training import make_loader, seed_everything
+from mxopt import recipes
+from mxopt.core.plan import Plan
+from mxopt.methods.data_parallel import parallel
+from mxopt.train.fit import make_loader, seed_everything
 
 
 def export(folder: Path, plan: Plan, options: dict) -> dict:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from benchmarks.cases import GROWTH
-from mxopt import plots, report
+from mxopt import report
 from mxopt.measure import Experiment
+from mxopt.report import plots
 
 PLOT = "growth.png"
 MEBIBYTE, MILLISECONDS = 2**20, 1e3

@@ -7,8 +7,10 @@ from pathlib import Path
 from benchmarks import beside, growth, levers
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import GROWTH, LAUNCH, STEPS, TRIED
-from mxopt import files, plots, report, results
+from mxopt import report
+from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
+from mxopt.report import plots, results
 
 PLOT = "peers.png"
 LOADER_TARGET = 1.5
@@ -44,7 +46,7 @@ def write(folder: Path) -> Path:
         drawn[growth.PLOT] = growth.plot(grown)
     for name, figure in drawn.items():
         figure.savefig(folder / name, dpi=130, bbox_inches="tight")
-    files.replace_text(folder / "README.md", text(folder / "records"))
+    atomic.replace_text(folder / "README.md", text(folder / "records"))
     return folder / "README.md"
 
 

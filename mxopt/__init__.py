@@ -1,9 +1,39 @@
-"""Audited training-speed switches for MXNet: chapter 8 of the MXNet Cookbook, measured honestly."""
+"""Audited training-speed switches for MXNet: chapter 8 of the MXNet Cookbook, measured honestly.
+
+``import mxopt`` comes before ``import mxnet``: it makes MXNet importable on today's Python. The
+names below are imported at first use, because engine and threads are fixed when MXNet loads.
+"""
+
+import importlib
 
 from mxopt import compat
-from mxopt.plan import Plan
+from mxopt.core import old_names
+from mxopt.core.plan import Plan
 
 compat.activate()
+old_names.install()
 
-__all__ = ["Plan", "compat"]
 __version__ = "0.1.0"
+
+_LAZY = {
+    "bucketing": "mxopt.methods.bucketing.bucketing",
+    "data": "mxopt.data",
+    "engine": "mxopt.methods.engine.variables",
+    "lab": "mxopt.chapter.lab",
+    "machine": "mxopt.machine",
+    "measure": "mxopt.measure",
+    "parallel": "mxopt.methods.data_parallel.parallel",
+    "plots": "mxopt.report.plots",
+    "precision": "mxopt.methods.precision.amp",
+    "recipes": "mxopt.recipes",
+    "report": "mxopt.report",
+}
+
+__all__ = ["Plan", "compat", *_LAZY]
+
+
+def __getattr__(name: str):
+    """Import a public module at first use."""
+    if name in _LAZY:
+        return importlib.import_module(_LAZY[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

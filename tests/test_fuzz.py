@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 from mxnet import cpu
 from PIL import Image
 
-from mxopt import averaging, checkpoint, precision, updates
-from mxopt.datasets.annotations import read_annotation, write_annotation
-from mxopt.datasets.images import read_colour, read_grey
-from mxopt.datasets.parallel_text import read_lines
-from mxopt.errors import DataError, MxoptError, RecordError
+from mxopt.core.errors import DataError, MxoptError, RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import RecordWriter, read_run
+from mxopt.data.annotations import read_annotation, write_annotation
+from mxopt.data.images import read_colour, read_grey
+from mxopt.data.parallel_text import read_lines
 from mxopt.measure import Experiment, read_experiment
-from mxopt.plan import Plan
-from mxopt.records import RecordWriter, read_run
+from mxopt.methods.precision import amp
+from mxopt.methods.weight_averaging import averaging
+from mxopt.train import checkpoint, optimizer
 
 few = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -150,7 +152,7 @@ def training():
     net = toy.network([cpu()])
     net(toy.flat_transform(*toy.samples(1)[0])[0].expand_dims(0))
     plan = Plan(momentum=0.9)
-    trainer = updates.make_trainer(net, plan, precision.for_plan(plan, [cpu()]))
+    trainer = optimizer.make_trainer(net, plan, amp.for_plan(plan, [cpu()]))
     trainer._init_kvstore()
     return checkpoint.Training(
         net, trainer, averaging.Average(net.collect_params()), plan, "toy", [cpu()], 1000

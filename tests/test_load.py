@@ -6,13 +6,14 @@ import tracemalloc
 
 import pytest
 
-from mxopt import position, results
-from mxopt.datasets import MaskFolder
-from mxopt.errors import DataError
+from mxopt.core.errors import DataError
+from mxopt.core.plan import Plan
+from mxopt.core.records import RecordWriter
+from mxopt.data import MaskFolder
 from mxopt.measure import Experiment, ratio, read_experiment
-from mxopt.plan import Plan
-from mxopt.records import RecordWriter
-from mxopt.verify import verify
+from mxopt.report import results
+from mxopt.report.verify import verify
+from mxopt.train import progress
 
 MIB = 2**20
 
@@ -38,7 +39,7 @@ def write_run(path, seconds, lines=(), **figures):
 
 
 def test_a_record_of_a_million_steps_is_reported_in_four_mebibytes(tmp_path):
-    lines, length = 100, position.STEPS_A_LINE
+    lines, length = 100, progress.STEPS_A_LINE
     record = tmp_path / "long" / "before-01.jsonl"
     write_run(record, 1.0, [[4] * length] * lines, samples=4_000_000)
     Experiment("long", "w", {"before": Plan(epochs=lines)}).save(record.parent)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 # compat/editing.py compiles the source of installed libraries, with a few of their words replaced.
 SOURCES = sorted({*(ROOT / "mxopt").rglob("*.py")} - {ROOT / "mxopt/compat/editing.py"})
 # Modules whose files are programs.

@@ -10,7 +10,7 @@ import numpy as np
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
-from mxopt.task import Data, Recipe
+from mxopt.core.recipe import Data, Recipe
 
 
 def samples(count: int, seed: int = 0):
@@ -89,7 +89,7 @@ def sleepy(plan, write, fail="", kill=False, value=1.0, sleep=0.0):
     """A workload that does as it is told."""
     import time
 
-    from mxopt.errors import DeviceError
+    from mxopt.core.errors import DeviceError
 
     if kill:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""DeepLabv3 on MobileNetV2, as ``mxopt.networks.mobilenet_deeplab``."""
+"""DeepLabv3 on MobileNetV2, as ``mxopt.recipes.segmentation.mobilenet_deeplab``."""
 
 import torch
 from torch import nn

@@ -13,7 +13,7 @@ import sys
 from mxopt.compat import cuda, hooks, library_patches, numpy_names
 from mxopt.compat.cuda import CudaLibrary, cuda_build, cuda_libraries
 from mxopt.compat.patch import Patch
-from mxopt.errors import CompatError
+from mxopt.core.errors import CompatError
 
 __all__ = [
     "CudaLibrary",

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mxopt.errors import CompatError
+from mxopt.core.errors import CompatError
 
 # What mxnet-cu112's libmxnet.so needs of CUDA (`readelf -d`) and the wheel that has it, in an order
 # in which each finds what it needs itself.

@@ -12,7 +12,7 @@ import textwrap
 import types
 from collections.abc import Callable
 
-from mxopt.errors import CompatError
+from mxopt.core.errors import CompatError
 
 
 def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:

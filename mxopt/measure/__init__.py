@@ -7,10 +7,10 @@ ratio of paired runs, with a 95 % interval and the number of pairs.
 
 from mxopt.measure.ablation import Ablation, ablate
 from mxopt.measure.experiment import Experiment, read_experiment
+from mxopt.measure.interleave import interleave, ladder, left_over
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.measure.target import TimeToTarget, history, time_to_target
-from mxopt.measure.turns import interleave, ladder, left_over
 
 __all__ = [
     "Ablation",

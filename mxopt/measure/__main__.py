@@ -8,11 +8,11 @@ import os
 import sys
 import traceback
 
-from mxopt import engine
-from mxopt.errors import Diverged, MxoptError
-from mxopt.orphans import end_with_parent
-from mxopt.plan import Plan
-from mxopt.records import RecordWriter
+from mxopt.core.child import end_with_parent
+from mxopt.core.errors import Diverged, MxoptError
+from mxopt.core.plan import Plan
+from mxopt.core.records import RecordWriter
+from mxopt.methods.engine import variables
 
 
 def main() -> None:
@@ -31,12 +31,12 @@ def do(job: dict) -> str:
         figures, status, reason = {}, "ok", ""
         try:
             plan = Plan.from_dict(job["plan"])
-            engine.check(plan)
+            variables.check(plan)
             import mxnet  # noqa: F401  (its version and threads are part of the environment)
 
-            from mxopt import hardware
+            from mxopt import machine
 
-            writer.write("environment", **hardware.environment())
+            writer.write("environment", **machine.environment())
             module, _, function = job["workload"].partition(":")
             workload = getattr(importlib.import_module(module), function)
             figures = workload(plan, writer.write, **job["options"])

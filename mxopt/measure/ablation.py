@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mxopt.errors import PlanError
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
 from mxopt.measure.experiment import Experiment
+from mxopt.measure.interleave import interleave, ladder
 from mxopt.measure.statistics import Ratio, ratio
-from mxopt.measure.turns import interleave, ladder
-from mxopt.plan import Plan
 
 # 2 ** 4 arms are the most that all orders together may need.
 EXACT_LEVERS = 4

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mxopt import files
-from mxopt.errors import PlanError, RecordError
+from mxopt.core import atomic, old_names
+from mxopt.core.errors import PlanError, RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run, read_run
 from mxopt.measure.statistics import Ratio, ratio
-from mxopt.plan import Plan
-from mxopt.records import Run, read_run
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Experiment:
         """Write what was measured (not the runs, which are records already) beside the records."""
         description = {key: value for key, value in vars(self).items() if key != "runs"}
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
-        files.replace_text(
+        atomic.replace_text(
             Path(folder) / "experiment.json", json.dumps(description, indent=1) + "\n"
         )
 
@@ -178,6 +178,7 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
         description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
         arms = {name: Plan.from_dict(plan) for name, plan in description.pop("arms").items()}
         check_names(arms)
+        description["workload"] = old_names.workload(description["workload"])
         experiment = Experiment(**description, arms=arms)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None

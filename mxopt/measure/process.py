@@ -11,11 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mxopt import cluster, engine
-from mxopt.errors import DeviceError, RecordError
-from mxopt.files import by_number
-from mxopt.plan import Plan
-from mxopt.records import RecordWriter, Run, read_run
+from mxopt.core.atomic import by_number
+from mxopt.core.errors import DeviceError, RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import RecordWriter, Run, read_run
+from mxopt.methods.engine import variables
+from mxopt.methods.kvstore import cluster
 
 
 def run(
@@ -40,7 +41,7 @@ def run(
         starter: ``slurm`` or ``mpi`` if these have started this process, and others like it, each
             to run one of the workers.
 
-    The processes download nothing: fetch data first (``mxopt.datasets.fetch``), or the run takes
+    The processes download nothing: fetch data first (``mxopt.data.fetch``), or the run takes
     the stand-in where there is one.
 
     Returns:
@@ -62,7 +63,7 @@ def run(
     RecordWriter(record).close()
     record.unlink()
     try:
-        environment = {**_surroundings(), **engine.environment(plan)}
+        environment = {**_surroundings(), **variables.environment(plan)}
     except DeviceError as error:
         return _without_a_child(record, job, "refused", str(error))
     asked = [{**job, "record": os.fspath(path.absolute())} for path in records]
@@ -91,7 +92,7 @@ def _run_together(roles: list[cluster.Role], asked, environment, job, alarm) -> 
     """Run the workers' jobs in their roles; the first worker's record is the run's."""
     # Scheduler and servers have no use for a job, and come first.
     inputs = [json.dumps(own) for own in [asked[0]] * (len(roles) - len(asked)) + asked]
-    program = [sys.executable, "-m", "mxopt.measure.member"]
+    program = [sys.executable, "-m", "mxopt.measure.kvstore_process"]
     died = cluster.launch(roles, program, environment, inputs, alarm)
     record = Path(asked[0]["record"])
     if not record.exists():

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mxopt.core.records import Run
 from mxopt.measure.experiment import Experiment
 from mxopt.measure.statistics import Ratio, ratio
-from mxopt.records import Run
 
 
 @dataclass(frozen=True)

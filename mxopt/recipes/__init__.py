@@ -1,6 +1,6 @@
 """Recipes: what is trained. How it is trained is the plan's business.
 
-A recipe is a :class:`mxopt.task.Recipe`: data, network, loss, metric. Your own is a function
+A recipe is a :class:`mxopt.core.recipe.Recipe`: data, network, loss, metric. Your own is a function
 that returns one; name it ``module:function`` wherever a recipe's name is asked for.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 
-from mxopt.errors import PlanError
+from mxopt.core.errors import PlanError
 
 BUILT_IN = {
-    "segmentation": "mxopt.recipes.segmentation:segmentation",
-    "translation": "mxopt.recipes.translation:translation",
+    "segmentation": "mxopt.recipes.segmentation.recipe:segmentation",
+    "translation": "mxopt.recipes.translation.recipe:translation",
 }
 
 

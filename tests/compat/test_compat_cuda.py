@@ -11,7 +11,7 @@ from compat.children import REPOSITORY, run_python
 
 from mxopt import compat
 from mxopt.compat import cuda
-from mxopt.errors import CompatError
+from mxopt.core.errors import CompatError
 
 # What MXNet 1.9.1's libmxnet.so takes from the driver: nm -D --undefined-only libmxnet.so
 DRIVER_SYMBOLS = (

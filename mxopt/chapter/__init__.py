@@ -1,0 +1,1 @@
+"""What the notebooks of chapter 8 need: tiers, settings, workloads."""

@@ -1,0 +1,268 @@
+"""Errata that run: how the chapter measures, what is wrong with it, and by how much.
+
+Each erratum is a function that does a small piece of work both ways, as printed and as it should
+be, and returns both results. ``docs/errata.md`` is written from them (``mxopt errata``), and a test
+holds each to what it says.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+
+from mxopt.methods.engine.variables import timed
+from mxopt.report import book
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """A defect of the chapter's method.
+
+    Attributes:
+        title: what is wrong, in a few words.
+        printed: what the chapter does; ``remedy``: what this package does instead.
+        show: does both and returns ``(as printed, as it should be)``.
+        unit: of the two numbers.
+        exact: whether the two numbers are the same on every machine.
+    """
+
+    title: str
+    printed: str
+    remedy: str
+    show: Callable[[], tuple[float, float]]
+    unit: str
+    exact: bool = True
+
+
+def clock_without_waiting(size: int = 700, length: int = 10) -> tuple[float, float]:
+    """Time matrix products until they are enqueued, and until they are computed, in seconds."""
+    result = matrix = nd.random.uniform(0, 2 / size, shape=(size, size))
+    with timed() as clock:
+        for _ in range(length):
+            result = nd.dot(result, matrix)
+    return clock.enqueued, clock.seconds
+
+
+def loader_over_the_old_data(samples: int = 20) -> tuple[float, float]:
+    """Count the transforms in an epoch of the loader that is said to read prepared data."""
+    calls = []
+
+    def transform(sample):
+        calls.append(1)
+        return sample
+
+    lazy = gluon.data.SimpleDataset(list(range(samples))).transform(transform)
+    prepared = gluon.data.SimpleDataset([lazy[row] for row in range(samples)])
+    counts = []
+    for dataset in (lazy, prepared):  # as printed: the new loader is given the old data set
+        calls.clear()
+        list(gluon.data.DataLoader(dataset, batch_size=4))
+        counts.append(len(calls))
+    return tuple(counts)
+
+
+def validation_that_rolls_over(images: int = 25, batch: int = 16) -> tuple[float, float]:
+    """Return the mean loss of the second epoch where every image has a loss of 1."""
+    losses = gluon.data.ArrayDataset(np.ones(images, np.float32))
+    means = []
+    for last_batch in ("rollover", "keep"):
+        loader = gluon.data.DataLoader(losses, batch, last_batch=last_batch)
+        epochs = [sum(float(b.sum().asscalar()) for b in loader) / images for _ in range(2)]
+        means.append(epochs[1])
+    return tuple(means)
+
+
+def loss_that_is_a_sum(batch: int = 4, devices: int = 4) -> tuple[float, float]:
+    """Return the loss of an epoch of three batches on several devices, each image's being 1."""
+    batches = [[nd.ones(batch, mx.cpu(i)) for i in range(devices)] for _ in range(3)]
+    total = sum(float(shard.sum().asscalar()) for shards in batches for shard in shards)
+    return total / len(batches), total / (len(batches) * batch * devices)
+
+
+def throughput_clock_never_reset(logs: int = 10, tokens: int = 1000) -> tuple[float, float]:
+    """Return the tokens a second in the last of ten log lines, a second apart from each other."""
+    start = reset = 0.0
+    for line in range(1, logs + 1):
+        now = float(line)
+        wrong, right = tokens / (now - start), tokens / (now - reset)
+        reset = now
+    return wrong, right
+
+
+def overflow_applied(contexts: int = 2) -> tuple[float, float]:
+    """Return the share of weights that are still numbers after a step with infinite gradients."""
+    shares = []
+    for on_kvstore in (True, False):
+        net = gluon.nn.Dense(4, in_units=4)
+        devices = [mx.cpu(i) for i in range(contexts)]
+        net.initialize(ctx=devices)
+        trainer = gluon.Trainer(net.collect_params(), "sgd", update_on_kvstore=on_kvstore)
+        with autograd.record():
+            losses = [(net(nd.ones((1, 4), ctx)) * math.inf).sum() for ctx in devices]
+        autograd.backward(losses)
+        if on_kvstore:
+            trainer.step(1)
+        else:
+            trainer.allreduce_grads()
+            gradients = [p.list_grad()[0] for p in net.collect_params().values()]
+            if all(np.isfinite(g.asnumpy()).all() for g in gradients):
+                trainer.update(1)
+        weights = net.weight.list_data()[0].asnumpy()
+        shares.append(float(np.isfinite(weights).mean()))
+    return tuple(shares)
+
+
+def float32_after_amp() -> tuple[float, float]:
+    """Return the bits of what a float32 layer puts out after, and without, ``amp.init``."""
+    work = """
+import mxopt, mxnet as mx
+from mxnet.contrib import amp
+{}
+net = mx.gluon.nn.Dense(2)
+net.initialize()
+print(net(mx.nd.ones((1, 2))).dtype)
+"""
+    bits = []
+    for before in ("amp.init(target_dtype='bfloat16')", ""):
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", work.format(before)],
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        bits.append(32.0 if "float32" in done.stdout else 16.0)
+    return tuple(bits)
+
+
+def learning_rates_six_orders_apart(steps: int = 50) -> tuple[float, float]:
+    """Return the final loss of the same float32 training at a millionth of the learning rate."""
+    losses = []
+    for rate in (0.5e-6, 0.5):
+        weight = nd.zeros((1,))
+        for _ in range(steps):
+            weight -= rate * 2 * (weight - 1)
+        losses.append(float(((weight - 1) ** 2).asscalar()))
+    return tuple(losses)
+
+
+def thirty_epochs_labelled_ten() -> tuple[float, float]:
+    """Return the seconds an epoch of the book's last AMP run, by its label and by its loop."""
+    seconds = book.beside("precision")["amp-triple-epochs"].value
+    return seconds / 10, seconds / 30
+
+
+def best_epoch_of_the_validation(images: int = 25, epochs: int = 30) -> tuple[float, float]:
+    """Return the mIoU reported of a network that learns nothing more, best epoch and last epoch.
+
+    Every image's IoU is 0.9 on average with a standard deviation of 0.1, drawn anew each epoch.
+    """
+    random = np.random.RandomState(0)
+    scores = random.normal(0.9, 0.1, (2000, epochs, images)).mean(axis=2)
+    return float(scores.max(axis=1).mean()), float(scores[:, -1].mean())
+
+
+ERRATA = (
+    Erratum(
+        "A clock that does not wait",
+        "The clock stops when the operators are enqueued; the engine has yet to compute them.",
+        "`mxopt.methods.engine.variables.timed` waits for the engine at both edges of every clock.",
+        clock_without_waiting,
+        "seconds",
+        exact=False,
+    ),
+    Erratum(
+        "The optimised loader, timed over the old data set",
+        "The loader of the prepared data is made with the data set that is not prepared, so that "
+        "the same work is timed twice.",
+        "A plan is all that differs between two arms, and the samples' checksum is in the record.",
+        loader_over_the_old_data,
+        "transforms in an epoch of 20 samples",
+    ),
+    Erratum(
+        "Validation that rolls over",
+        "25 images in batches of 16 with `rollover`: what is left of an epoch is counted in the "
+        "next, and the sum is always divided by 25.",
+        "The last batch is kept and weighted by its size: every image counts once.",
+        validation_that_rolls_over,
+        "mean loss of the second epoch, every image's being 1",
+    ),
+    Erratum(
+        "A loss that is a sum",
+        "Losses are summed over the images of a batch and over the devices, and divided by the "
+        "number of batches: with four GPUs and four times the batch it is sixteen times as high.",
+        "Losses are means over samples, or over tokens.",
+        loss_that_is_a_sum,
+        "loss of an epoch, every image's being 1",
+    ),
+    Erratum(
+        "A throughput clock that is never reset",
+        "Each log line divides the words since the line before by the seconds since the start, so "
+        "that the throughput seems to fall from line to line.",
+        "Steady state is the words of all steps but the first, by the seconds of just those.",
+        throughput_clock_never_reset,
+        "words a second in the tenth line, at a steady 1,000",
+    ),
+    Erratum(
+        "An overflow that is applied before it is seen",
+        "Under AMP the `Trainer` is made without `update_on_kvstore=False`: with several devices "
+        "the weights are updated where the gradients are summed, and nobody can look at them.",
+        "`mxopt.train.optimizer.make_trainer` keeps updates off the kvstore; an overflow skips "
+        "the step.",
+        overflow_applied,
+        "share of weights that are still numbers",
+    ),
+    Erratum(
+        "float32 cells that run after `amp.init()`",
+        "`amp.init()` changes the operators of the whole process and cannot be undone: cells after "
+        "it, said to be float32, are not.",
+        "Every run has a process of its own.",
+        float32_after_amp,
+        "bits of a float32 layer's output",
+    ),
+    Erratum(
+        "Learning rates that differ by six orders",
+        "The float32 and the float16 run are compared by their losses, and trained at learning "
+        "rates that differ by a factor of a million.",
+        "`before.diff(after)` names everything that differs, and `mxopt compare --effect-of` "
+        "refuses a pair that differs in more than one switch.",
+        learning_rates_six_orders_apart,
+        "final loss of one float32 training at both rates",
+    ),
+    Erratum(
+        "Thirty epochs labelled ten",
+        "The last AMP run trains thirty epochs and is printed as ten.",
+        "Epochs and samples are in the record, and `mxopt verify` counts them.",
+        thirty_epochs_labelled_ten,
+        "seconds an epoch",
+    ),
+    Erratum(
+        "The best epoch, chosen and reported on one data set",
+        "The epoch that is best on the validation set is kept, and its score there reported.",
+        "The last epoch is tested once, on a split that nothing was chosen by.",
+        best_epoch_of_the_validation,
+        "reported mIoU of a network whose true one is 0.9",
+    ),
+)
+
+
+def page(errata=ERRATA) -> str:
+    """Return ``docs/errata.md``; numbers that depend on the machine are left to the reader."""
+    parts = [
+        "# Errata that run",
+        "What chapter 8 does when it measures, what this package does instead, and the size of the "
+        "difference: each is a function in `mxopt/errata.py` that does both, and a test. Written "
+        "by `mxopt errata`.",
+    ]
+    for number, erratum in enumerate(errata, start=1):
+        parts += [f"## {number}. {erratum.title}", erratum.printed, erratum.remedy]
+        if erratum.exact:
+            wrong, right = erratum.show()
+            parts.append(f"**{wrong:.3g}** as printed, **{right:.3g}** as it should be "
+                         f"({erratum.unit}).")  # fmt: skip
+        else:
+            parts.append(f"How far apart both are depends on the machine ({erratum.unit}): "
+                         f"`mxopt errata` prints it for yours.")  # fmt: skip
+    return "\n\n".join(parts) + "\n"

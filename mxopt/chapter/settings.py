@@ -1,0 +1,235 @@
+"""What the notebooks measure on each tier: sizes, plans and levers."""
+
+from mxopt import machine
+
+# MXNet's own default is half of the hardware threads, which may be fewer.
+CORES = machine.cpu().physical_cores
+
+# What makes an epoch of translation shorter on a processor.
+TRANSLATION_LEVERS = {
+    "length": {"bucketing": "length"},
+    "cached": {"preprocess": "cached"},
+    "static": {"hybridize": "static"},
+    "pieces": {"fast": True},
+    "fused": {"loss": "fused"},
+}
+
+# What each tier can afford, by chapter recipe. ``repeats`` of at least six make every interval a
+# bootstrap (mxopt.measure.ratio); the smoke tier trades that for minutes and gets wider ones.
+SETTINGS = {
+    "8_1": {
+        "smoke": {
+            "repeats": 3,
+            "elementwise": {"size": 1000, "rounds": 10},
+            "chains": {"size": 700, "length": 12},
+            "loading": {"size": 240, "limit": 40},
+            "workers": (0, 1, 2),
+            "batch_sizes": (1, 4, 16),
+            "chart_repeats": 1,
+            "training": {"network": "tiny", "size": 96, "limit": 40},
+            "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.1, "momentum": 0.9},
+        },
+        "cpu": {
+            "repeats": 6,
+            "elementwise": {"size": 2000, "rounds": 10},
+            "chains": {"size": 700, "length": 40},
+            "loading": {"size": 480},
+            "workers": (0, 1, 2, 4),
+            "batch_sizes": (1, 2, 4, 8, 16),
+            "chart_repeats": 1,
+            "training": {"network": "tiny", "size": 160},
+            "plan": {"batch_size": 4, "epochs": 4, "learning_rate": 0.1, "momentum": 0.9},
+        },
+        "gpu": {
+            "repeats": 6,
+            "elementwise": {"size": 10000, "rounds": 10},
+            "chains": {"size": 2000, "length": 100},
+            "loading": {"size": 480},
+            "workers": (0, 1, 2, 4, 8),
+            "batch_sizes": (1, 2, 4, 8, 16),
+            "chart_repeats": 2,
+            "training": {"network": "deeplab_resnet101", "size": 480},
+            "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
+        },
+    },
+    # ``speed`` are levers that make an epoch faster, ``learning`` those that make it teach more,
+    # each added to those before it (mxopt.measure.ladder); ``measured`` are those arms that are
+    # trained in full. ``long`` replaces settings for those who have hours.
+    "8_2": {
+        "smoke": {
+            "repeats": 3,
+            "checks": 2,
+            "training": {"network": "tiny", "size": 96, "limit": 40},
+            "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1},
+            "speed": {"static": {"hybridize": "static"}, "cached": {"preprocess": "cached"}},
+            "learning": {"after": {"momentum": 0.9}},
+            "measured": ("faster", "after"),
+            "ladder": {"limit": 20, "epochs": 2},
+            "others": {"affinity": "compact", "early_size": 64},
+            "long": {},
+        },
+        "cpu": {
+            "repeats": 3,
+            "checks": 3,
+            "training": {"network": "deeplab_mobilenetv2", "size": 480, "new_scores": True},
+            "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
+            "speed": {
+                "static": {"hybridize": "static"},
+                "cached": {"preprocess": "cached"},
+                "interleaved": {"interleaved": True},
+                "frozen": {"frozen": 7},
+                "fused": {"hybridize": "fused"},
+                "relu": {"bounded": 7},
+            },
+            "learning": {
+                "scores": {"new_scores": False},
+                "momentum": {"learning_rate": 0.006, "momentum": 0.9},
+                "poly": {"schedule": "poly"},
+                "after": {"average_from": 0.5},
+                "resized": {"early_size": 320},
+            },
+            "measured": ("after",),
+            "ladder": {"limit": 8, "epochs": 2},
+            "others": {
+                "openmp": "intel",
+                "affinity": "compact",
+                "cpu_threads": CORES,
+                "batch_size": 8,
+                "early_size": 320,
+            },
+            "long": {
+                "measured": ("faster", "scores", "momentum", "poly", "after", "resized"),
+                "ablation": ("static", "cached", "frozen", "relu"),
+            },
+        },
+        "gpu": {
+            "repeats": 3,
+            "checks": 2,
+            "training": {"network": "deeplab_resnet101", "size": 480},
+            "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1},
+            "speed": {
+                "static": {"hybridize": "static"},
+                "device": {"preprocess": "device"},
+                "amp": {"precision": "amp"},
+            },
+            "learning": {"after": {"momentum": 0.9, "learning_rate": 0.01, "schedule": "poly"}},
+            "measured": ("faster", "after"),
+            "ladder": {"limit": 40, "epochs": 2},
+            "others": {"batch_size": 8},
+            "long": {},
+        },
+    },
+    "8_3": {
+        "smoke": {
+            "repeats": 3,
+            "score": "chrf",
+            "checks": 2,
+            "training": {
+                "stand_in": True,
+                "limit": 1400,
+                "vocabulary": 600,
+                "layers": 2,
+                "units": 64,
+                "hidden": 128,
+                "beam": 2,
+                "scored": 50,
+            },
+            "plan": {"optimizer": "adam", "batch_size": 32, "epochs": 2, "learning_rate": 0.002},
+            "speed": TRANSLATION_LEVERS,
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 512,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 0.5,
+                    "learning_rate": 0.004,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 300, "epochs": 2},
+            "long": {},
+        },
+        "cpu": {
+            "repeats": 3,
+            "score": "bleu",
+            "checks": 4,
+            "training": {
+                "limit": 15000,
+                "vocabulary": 4000,
+                "layers": 2,
+                "units": 128,
+                "hidden": 512,
+                "scored": 300,
+            },
+            "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 1, "learning_rate": 0.002},
+            "speed": TRANSLATION_LEVERS,
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 512,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 0.3,
+                    "learning_rate": 0.0025,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 640, "epochs": 2},
+            "long": {
+                "ablation": ("length", "static", "pieces", "fused"),
+                "longer": {
+                    "training": {
+                        "limit": None,
+                        "vocabulary": 4000,
+                        "layers": 3,
+                        "units": 256,
+                        "hidden": 512,
+                    },
+                    "plan": {
+                        "epochs": 10,
+                        "batch_size": 1024,
+                        "schedule": "cosine",
+                        "learning_rate": 0.0007,
+                        "warmup_epochs": 0.5,
+                        "average_from": 9,
+                    },
+                },
+            },
+        },
+        "gpu": {
+            "repeats": 3,
+            "score": "bleu",
+            "checks": 2,
+            "training": {"pretrained": True},
+            "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 5, "learning_rate": 0.0003},
+            "speed": {
+                "length": {"bucketing": "length"},
+                "cached": {"preprocess": "cached"},
+                "static": {"hybridize": "static"},
+                "amp": {"precision": "amp"},
+            },
+            "learning": {
+                "after": {
+                    "bucketing": "tokens",
+                    "batch_size": 4096,
+                    "schedule": "inverse_sqrt",
+                    "warmup_epochs": 1,
+                    "learning_rate": 0.0007,
+                    "clip_norm": 1.0,
+                },
+            },
+            "ladder": {"limit": 4000, "epochs": 2},
+            "long": {},
+        },
+    },
+}
+
+# Sizes of the network that the gpu tier fine-tunes, for where its weights are not to be had.
+FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
+
+# What each tier's notebooks read; fetched before anything is measured, for measured processes
+# download nothing.
+NEEDS = {
+    "smoke": ("penn-fudan",),
+    "cpu": ("penn-fudan", "deeplab-mobilenetv2", "multi30k"),
+    "gpu": ("penn-fudan", "multi30k"),
+}

@@ -1,0 +1,252 @@
+"""Workloads: the pieces of work that the notebooks measure, each run in a process of its own.
+
+A workload is called as ``workload(plan, write, **options)`` and returns its figures. Yours may be
+any function of that shape, named ``module:function``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from mxopt.core.plan import Plan
+from mxopt.data import ndarray_memory
+from mxopt.methods.engine.variables import timed
+from mxopt.train.progress import CHECKPOINT_STEPS
+
+
+def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
+          checks: int = 1, keep: int | None = None, checkpoints: bool = False,
+          checkpoint_steps: int = CHECKPOINT_STEPS, **options) -> dict:  # fmt: skip
+    """Train a recipe; the figures are those of ``mxopt.train.fit.fit``.
+
+    Args:
+        plan, write: as for ``fit``, and ``evaluate`` and ``checks`` too.
+        recipe, options: what is trained.
+        keep: the seed of the run whose weights are left beside its record, as ``.params``; several
+            runs of an arm then leave one file.
+        checkpoints: whether to leave checkpoints beside the record, and go on from them;
+            ``checkpoint_steps`` as for ``fit``.
+    """
+    from mxopt import recipes
+    from mxopt.methods.kvstore.cluster import worker_number
+    from mxopt.train import fit
+
+    nets: list = []
+    record = Path(os.environ["MXOPT_RECORD"]) if "MXOPT_RECORD" in os.environ else None
+    folder = record.with_suffix(".checkpoints") if record and checkpoints else None
+    made = recipes.load(recipe, **options)
+    figures = fit.fit(made, plan, write, nets.append, evaluate, checks, folder, checkpoint_steps)
+    if worker_number(os.environ):
+        return figures  # the first worker leaves what there is to leave
+    if keep == plan.seed and record:
+        nets[-1].save_parameters(str(record.with_suffix(".params")))
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)  # the run is over: nothing will go on from them
+    return figures
+
+
+def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
+    """Train two epochs, the second one under MXNet's profiler.
+
+    Operators are run one by one (``hybridize="no"``): a compiled graph runs several as one, which
+    the profiler then cannot tell apart. Their own time is much the same. Other switches hold.
+
+    Returns:
+        ``seconds`` of the second epoch, and ``operator_seconds``, ``{operator: seconds}`` summed
+        over its steps, backward passes with those of their operators. Engine threads work side by
+        side, so that operators can add up to more than the epoch.
+    """
+    from mxnet import profiler
+
+    from mxopt import recipes
+    from mxopt.train import fit
+
+    operators, epochs = {}, []
+
+    def keep(event, **fields):
+        write(event, **fields)
+        if event == "epoch":
+            epochs.append(fields["seconds"])
+
+    def on_epoch(net):
+        if len(epochs) == 1:
+            profiler.set_config(profile_imperative=True, aggregate_stats=True, filename=unused)
+            profiler.set_state("run")
+            return
+        profiler.set_state("stop")
+        for name, found in json.loads(profiler.dumps(format="json"))["Time"]["operator"].items():
+            name = name.replace("_backward_", "")
+            operators[name] = operators.get(name, 0.0) + found["Total"] / 1000
+
+    plan = plan.replace(hybridize="no", epochs=2, warmup_epochs=0)
+    # The profiler wants a file, which it deletes first, whatever it is.
+    with tempfile.TemporaryDirectory() as folder:
+        unused = os.path.join(folder, "profile.json")
+        fit.fit(recipes.load(recipe, **options), plan, keep, on_epoch, evaluate=False)
+    return {"seconds": epochs[-1], "operator_seconds": operators}
+
+
+def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: bool = False) -> dict:
+    """Multiply matrices element by element in two independent chains, as the tour's first part.
+
+    Args:
+        plan: its engine and threads.
+        write: not used, nothing happens between start and end.
+        size: matrices are (size, size), float32.
+        rounds: how often the chains are run.
+        wait: whether each intermediate result is waited for (``wait_to_read``), which leaves the
+            engine nothing to run at the same time.
+
+    Returns:
+        ``seconds`` until everything is computed, and ``enqueued_seconds``, when a clock that does
+        not wait would have stopped.
+    """
+    from mxnet import nd
+
+    arrays = [nd.random.uniform(0.99, 1.01, shape=(size, size)) for _ in range(4)]
+    for array in arrays:
+        array.wait_to_read()
+
+    def product(*factors):
+        result = factors[0]
+        for factor in factors[1:]:
+            result = result * factor
+        if wait:
+            result.wait_to_read()
+        return result
+
+    def one_round():
+        a, b, c, d = arrays
+        left = product(a, a, a, a, b, b, b, b)
+        right = product(c, c, c, c, d, d, d, d)
+        left = product(*[left] * 8)
+        right = product(*[right] * 8)
+        return product(*[left * right] * 4)
+
+    one_round()  # first touch: threads start and memory is asked for
+    with timed() as clock:
+        results = [one_round() for _ in range(rounds)]
+    return {
+        "seconds": clock.seconds,
+        "enqueued_seconds": clock.enqueued,
+        "checksum": float(results[-1].mean().asscalar()),
+    }
+
+
+def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20) -> dict:
+    """Compute independent chains of matrix products: work that an engine can run side by side.
+
+    Args:
+        plan: its engine and threads.
+        write: not used.
+        size: matrices are (size, size), float32.
+        count: chains that do not depend on each other.
+        length: products in each, one after the other.
+
+    Returns:
+        ``seconds``, ``enqueued_seconds`` as for :func:`elementwise`, and ``gflop_per_second``
+        (a product of two (size, size) matrices is 2 size**3 operations).
+    """
+    from mxnet import nd
+
+    matrices = [nd.random.uniform(0, 2 / size, shape=(size, size)) for _ in range(count)]
+
+    def all_chains():
+        results = list(matrices)
+        for _ in range(length):
+            results = [nd.dot(result, m) for result, m in zip(results, matrices)]
+        return results
+
+    nd.waitall()
+    nd.dot(matrices[0], matrices[0]).wait_to_read()
+    with timed() as clock:
+        results = all_chains()
+    return {
+        "seconds": clock.seconds,
+        "enqueued_seconds": clock.enqueued,
+        "gflop_per_second": count * length * 2 * size**3 / clock.seconds / 1e9,
+        "checksum": float(sum(result.mean() for result in results).asscalar()),
+    }
+
+
+def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs: int = 2,
+         recipe: str = "segmentation", **options) -> dict:  # fmt: skip
+    """Read a recipe's images and labels, and train nothing.
+
+    Args:
+        plan: where preprocessing runs, workers, batch size.
+        write: takes the data set and every epoch.
+        stage: ``raw`` only decodes, one sample after the other; ``transformed`` also transforms
+            each, on the device if the plan preprocesses there; ``batches`` goes through the
+            plan's loader, as training does.
+        split: ``train``, ``validation`` or ``test``.
+        epochs: how often everything is read.
+        recipe, options: whose data.
+
+    Returns:
+        ``preparation_seconds`` (making the loader, which is when ``cached``, ``device`` and
+        ``roundtrip`` preprocess), ``seconds`` of the median epoch after the first,
+        ``first_epoch_seconds`` with preparation included, ``samples`` an epoch, ``checksum`` (the
+        same for every placement).
+    """
+    from mxopt import recipes
+    from mxopt.methods.data_parallel import parallel
+    from mxopt.train.fit import make_loader, seed_everything
+
+    seed_everything(plan.seed)
+    contexts = parallel.contexts(plan)
+    data = recipes.load(recipe, **options).data()
+    dataset = getattr(data, split)
+    write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
+    with timed() as preparation:
+        if stage == "batches":
+            loader = make_loader(data, split, data.transform, plan, contexts)
+        else:
+            loader = _Samples(dataset, data.transform, plan, contexts[0], stage)
+    durations = []
+    for _ in range(epochs):
+        samples, sums = 0, []
+        with timed() as clock:
+            for batch in loader:
+                samples += batch.size
+                # A sum touches every value on its device: nothing counts as loaded unseen.
+                sums += [_sum(array) for shard in batch.shards for array in shard]
+        durations.append(clock.seconds)
+        write("epoch", seconds=clock.seconds, samples=samples)
+    return {
+        "seconds": statistics.median(durations[1:] or durations),
+        "first_epoch_seconds": preparation.seconds + durations[0],
+        "preparation_seconds": preparation.seconds,
+        "samples": samples,
+        "checksum": sum(map(float, sums)),
+    }
+
+
+def _sum(array):
+    # On a CPU, MXNet's own is twenty times as slow as NumPy's and would be most of what is timed.
+    if ndarray_memory.on_host(array):
+        return ndarray_memory.view(array).sum()
+    return array.astype("float32").sum()
+
+
+class _Samples:
+    """Samples one by one, in order, as batches of one without a batch axis."""
+
+    def __init__(self, dataset, transform, plan, context, stage):
+        on_device = plan.preprocess == "device"
+        self._dataset, self._context = dataset, context if on_device else None
+        self._transform = transform if stage == "transformed" else lambda *arrays: arrays
+
+    def __iter__(self):
+        from mxopt.methods.input_pipeline.loaders import Batch
+
+        for index in range(len(self._dataset)):
+            arrays = self._dataset[index]
+            if self._context is not None:
+                arrays = [array.as_in_context(self._context) for array in arrays]
+            yield Batch([self._transform(*arrays)], 1)

@@ -1,0 +1,212 @@
+"""What the commands of ``mxopt`` do: a function each, from the words given to an exit status.
+
+What a command needs is imported by it alone, so that ``mxopt doctor`` runs where MXNet does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from mxopt.core.errors import MxoptError
+
+
+def doctor(chosen) -> int:
+    """Say what is here, what is missing, and how to mend it."""
+    from mxopt.cli import doctor
+
+    return doctor.run(json=chosen.json, tier=chosen.tier)
+
+
+def fetch(chosen) -> int:
+    """Find or download data sets; 1 if one could not be had."""
+    from mxopt import data
+
+    rows = data.fetch(chosen.names or data.SOURCES, check=chosen.verify)
+    return 0 if all(row.location for row in rows) else 1
+
+
+def run(chosen) -> int:
+    """Train a recipe in a process of its own, and print its figures."""
+    from mxopt import measure, recipes, report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.methods.kvstore import cluster
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    if chosen.under and not chosen.record:
+        raise MxoptError("--under needs --record: a name of its own for each task is none for all")
+    record = chosen.record or lab.new_results_folder() / "run-01.jsonl"
+    first = not chosen.under or cluster.task_number(chosen.under, os.environ) == 0
+    if first:
+        print(f"record: {record}")
+    if chosen.checkpoint_steps is not None:
+        options["checkpoint_steps"] = chosen.checkpoint_steps
+    if chosen.checkpoints or chosen.checkpoint_steps is not None:
+        options["checkpoints"] = True
+        if first:
+            measure.left_over(record, "mxopt.chapter.workloads:train", plan, options)
+    hosts = cluster.read_hosts(chosen.hosts) if chosen.hosts else None
+    run = measure.run("mxopt.chapter.workloads:train", plan, record, options, hosts, chosen.under)
+    if not run.ok:
+        return _ended(run)
+    if not first:
+        return 0
+    print(f"data: {run.only('data').get('kind', 'none')}")
+    for name, value in run.figures.items():
+        print(f"{report.figure_name(name):24s} {report.number(value)}")
+    return 0
+
+
+def again(chosen) -> int:
+    """Run a record's plan once more, and print the figures of then and now."""
+    from mxopt import measure, report
+    from mxopt.chapter import lab
+    from mxopt.core import records
+
+    old = records.read_run(chosen.old)
+    record = chosen.record or lab.new_results_folder() / chosen.old.name
+    print(f"record: {record}")
+    run = measure.run(old.workload, old.plan, record, old.options)
+    if not run.ok:
+        return _ended(run)
+    print(f"{'':28s} {'then':>12s} {'now':>12s}")
+    for name, value in run.figures.items():
+        then = old.figures.get(name, "")
+        if isinstance(value, float) and isinstance(then, float):
+            then, value = report.number(then), report.number(value)
+            print(f"{report.figure_name(name):28s} {then:>12s} {value:>12s}")
+    return 0
+
+
+def _ended(run) -> int:
+    """Say how a run ended that did not end well, and return the exit status."""
+    print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
+    return 2 if run.status == "refused" else 1
+
+
+def _pair(chosen):
+    """Return the plan of before, what after changes, and the options of the workload."""
+    from mxopt import recipes
+    from mxopt.core.plan import Plan
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    changes = dict(_option(word) for word in chosen.after)
+    switches = [word for word in chosen.after if word.partition("=")[0] in plan.as_dict()]
+    parsed = Plan.parse(switches, plan).as_dict()
+    changes = {name: parsed.get(name, value) for name, value in changes.items()}
+    return plan, changes, {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+
+
+def ablate(chosen) -> int:
+    """Measure levers in several orders, and print and draw each one's share."""
+    from mxopt import measure, report
+    from mxopt.chapter import lab
+    from mxopt.report import plots
+
+    plan, changes, options = _pair(chosen)
+    levers = {name: {name: value} for name, value in changes.items()}
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    print(f"results: {folder}")
+    found = measure.ablate(
+        "ablation", "mxopt.chapter.workloads:train", plan, levers, options=options,
+        repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds",
+    )  # fmt: skip
+    plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=130)
+    print(report.ablation(found))
+    return 1 if any(map(found.experiment.why_not, found.experiment.arms)) else 0
+
+
+def compare(chosen) -> int:
+    """Measure two plans in turns, and print the ratio."""
+    from mxopt import measure, report
+    from mxopt.chapter import lab
+
+    plan, changes, options = _pair(chosen)
+    arms, arm_options = measure.ladder(plan, {"after": changes}, options)
+    planned = measure.Experiment("compare", "", arms, arm_options=arm_options)
+    planned.check_effect("after", chosen.effect_of)
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    print(f"results: {folder}")
+    experiment = measure.interleave(
+        "compare", "mxopt.chapter.workloads:train", arms, repeats=chosen.repeats, folder=folder,
+        arm_options=arm_options, seeds=True, figure="training_seconds",
+        quality=chosen.quality, margin=chosen.margin,
+    )  # fmt: skip
+    print(report.comparison(experiment))
+    if chosen.quality:
+        print(report.arms(experiment, {"training_seconds": "s", chosen.quality: ""}))
+    return 1 if any(map(experiment.why_not, arms)) else 0
+
+
+def launch(chosen) -> int:
+    """Become the user's script; returns only by an error."""
+    from mxopt.cli.launch import launch
+
+    launch(chosen.script, chosen.arguments, chosen.switch)
+    return 1
+
+
+def _option(word: str) -> tuple[str, object]:
+    name, equals, text = word.partition("=")
+    if not equals:
+        raise MxoptError(f"--option {word!r} is not understood; write NAME=VALUE, such as size=160")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text
+
+
+def reproduce(chosen) -> int:
+    """Run the notebooks and write the page."""
+    from mxopt.chapter.reproduce import reproduce
+
+    reproduce(chosen.tier, chosen.results, only=chosen.only, long=chosen.long,
+              resume=chosen.resume)  # fmt: skip
+    return 0
+
+
+def report(chosen) -> int:
+    """Write a folder's pages anew from its records."""
+    from mxopt.core import atomic
+    from mxopt.report import html, results
+
+    print(results.write_page(chosen.results))
+    if chosen.html:
+        print(html.write(chosen.results))
+    if chosen.readme:
+        text = results.update_readme(chosen.readme, chosen.results)
+        atomic.replace_text(chosen.readme, text)
+        print(chosen.readme)
+    return 0
+
+
+def errata(chosen) -> int:
+    """Show each erratum's figure, the chapter's way and the right way."""
+    from mxopt.chapter import errata
+    from mxopt.core import atomic
+
+    if chosen.write:
+        atomic.replace_text(chosen.write, errata.page())
+        return 0
+    for erratum in errata.ERRATA:
+        wrong, right = erratum.show()
+        where = "" if erratum.exact else ", on this machine"
+        print(f"{erratum.title}: {wrong:.3g} instead of {right:.3g} ({erratum.unit}{where})")
+    return 0
+
+
+def verify(chosen) -> int:
+    """Compare published pages with their records; 1 if anything differs."""
+    from mxopt.report.verify import verify
+
+    problems = verify(chosen.results, chosen.readme)
+    for problem in problems:
+        print(problem)
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    print(f"{chosen.results}: {count if problems else 'holds'}")
+    return 1 if problems else 0

@@ -1,0 +1,137 @@
+"""``mxopt doctor``: what works here, what does not, and the command that mends it.
+
+MXNet, GluonCV and GluonNLP are imported in a child process only, so the doctor stays on its feet
+when one of them is missing or crashes.
+"""
+
+from __future__ import annotations
+
+import json as encoding
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mxopt import compat
+from mxopt import machine as hardware
+from mxopt.chapter import tiers
+from mxopt.chapter.tiers import Tier
+from mxopt.cli.doctor import machine, software
+from mxopt.cli.doctor.check import NOTE, OK, PROBLEM, Check
+from mxopt.compat import toolchain
+from mxopt.core.errors import DeviceError
+from mxopt.machine.nvidia import package_version
+
+__all__ = ["NOTE", "OK", "PROBLEM", "Check", "as_json", "checks", "examine", "run", "table"]
+
+_STYLES = {OK: "green", NOTE: "yellow", PROBLEM: "bold red"}
+
+
+def checks(tier: str | None = None) -> list[Check]:
+    """Look at everything and return the rows; ``tier`` is the one asked for, None to pick one.
+
+    Raises:
+        PlanError: there is no tier of that name.
+    """
+    return examine(tier)[0]
+
+
+def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
+    """Return the rows and the tier; no tier where the one asked for cannot be had.
+
+    Raises:
+        PlanError: there is no tier of that name.
+    """
+    tiers.check_tier(requested)
+    packages = hardware.mxnet_packages()
+    build = hardware.mxnet_build(("gluoncv", "gluonnlp"))
+    survey = hardware.survey_gpus(packages)
+    data = _look_for_data()
+    versions = {name: package_version(name) for name in ("numpy", "gluoncv", "gluonnlp")}
+    try:
+        tier = tiers.pick_tier(requested, survey=survey, real_data=data["penn-fudan"])
+        last = Check("Tier", OK, f"{tier.name}: {tier.why}")
+    except DeviceError as error:
+        tier, last = None, Check("Tier", PROBLEM, str(error))
+    return [
+        software.check_python(sys.version_info),
+        software.check_numpy(versions["numpy"]),
+        *software.check_mxnet(packages, build),
+        software.check_module("gluoncv", versions["gluoncv"], build),
+        software.check_module("gluonnlp", versions["gluonnlp"], build),
+        software.check_compiler(toolchain.missing(), versions["gluonnlp"]),
+        software.check_patches(compat.patches()),
+        *software.check_system_libraries(build.libraries),
+        software.check_openmp(build),
+        *machine.check_gpus(survey, build),
+        machine.check_cpu(hardware.cpu()),
+        machine.check_threads(hardware.cpu(), os.environ),
+        machine.check_memory(hardware.memory_available()),
+        machine.check_shared_memory(hardware.shared_memory()),
+        *(machine.check_data(name, *found) for name, found in data.items()),
+        last,
+    ], tier
+
+
+def _look_for_data() -> dict[str, tuple[bool, str]]:
+    from mxopt import data as datasets
+
+    names = list(datasets.SOURCES)
+    with ThreadPoolExecutor(len(names)) as pool:  # each may wait for an address that is dead
+        return dict(zip(names, pool.map(datasets.reachable, names)))
+
+
+def table(rows: list[Check]) -> Table:
+    """Return the rows as a table; the status is a word, so nothing hangs on colour."""
+    drawn = Table(show_lines=False, pad_edge=False, box=None, header_style="bold")
+    drawn.add_column("Check", no_wrap=True)
+    drawn.add_column("Status", no_wrap=True)
+    drawn.add_column("Found, and what to do", overflow="fold")
+    for row in rows:
+        found = Text(row.found)
+        if row.remedy:
+            found.append(f"\nto do: {row.remedy}", style="bold")
+        drawn.add_row(Text(row.name), Text(row.status, style=_STYLES[row.status]), found)
+    return drawn
+
+
+def as_json(rows: list[Check], tier: Tier | None) -> str:
+    """Return the rows, the tier (null where there is none) and whether it can run, as JSON."""
+    facts = {
+        "can_run": can_run(rows),
+        "tier": tier and asdict(tier),
+        "checks": [asdict(row) for row in rows],
+    }
+    return encoding.dumps(facts, indent=2)
+
+
+def can_run(rows: list[Check]) -> bool:
+    """Whether the tier can run: no row is a problem."""
+    return all(row.status != PROBLEM for row in rows)
+
+
+def run(json: bool = False, tier: str | None = None) -> int:
+    """Print the table, or JSON, and return the exit status: 0 when the tier can run, else 1.
+
+    Args:
+        json: print for machines.
+        tier: the tier asked for, None to pick one by looking.
+
+    Raises:
+        PlanError: there is no tier of that name.
+    """
+    rows, picked = examine(tier)
+    problems = [row.name for row in rows if row.status == PROBLEM]
+    if json:
+        print(as_json(rows, picked))
+    else:
+        console = Console(soft_wrap=False)
+        console.print(table(rows))
+        name = picked.name if picked else tier
+        verdict = f"cannot run yet; mend: {', '.join(problems)}" if problems else "can run here"
+        console.print(Text(f"\nThe {name} tier {verdict}."))
+    return 1 if problems else 0

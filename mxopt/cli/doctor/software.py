@@ -1,0 +1,133 @@
+"""The doctor's rows about what is installed: each a function from facts to a row."""
+
+from __future__ import annotations
+
+from mxopt.cli.doctor.check import NOTE, OK, PROBLEM, Check
+from mxopt.machine.build import SYSTEM_LIBRARIES, Build
+
+INSTALL = {
+    "gluoncv": "pip install --no-deps gluoncv==0.10.5.post0",
+    "gluonnlp": "pip install gluonnlp==0.10.0",
+}
+
+
+def check_python(version) -> Check:
+    """Python 3.9 to 3.12; ``version`` as in ``sys.version_info``."""
+    found = ".".join(str(part) for part in version[:3])
+    if (3, 9) <= tuple(version[:2]) <= (3, 12):
+        return Check("Python", OK, found)
+    return Check("Python", PROBLEM, found, "make a virtual environment with Python 3.9 to 3.12")
+
+
+def check_numpy(version: str | None) -> Check:
+    """NumPy 1.x, or 2.x with the names that MXNet misses given back."""
+    major = int(version.split(".")[0]) if version else 0
+    if major in (1, 2):
+        return Check("NumPy", OK, version)
+    found = f"{version}, newer than mxopt knows" if version else "not installed"
+    return Check("NumPy", PROBLEM, found, "pip install numpy==1.26.4")
+
+
+def check_mxnet(packages: dict[str, str], build: Build) -> list[Check]:
+    """Whether MXNet imports, how it was built, and that only one build of it is installed.
+
+    ``packages`` are the installed builds, ``{package: version}``.
+    """
+    installed = " and ".join(f"{name} {version}" for name, version in packages.items())
+    rows = []
+    if len(packages) > 1:
+        found = f"{installed} are both installed: they write over each other's files"
+        remedy = f"pip uninstall -y {' '.join(packages)}, then install one of them again"
+        rows.append(Check("MXNet packages", PROBLEM, found, remedy))
+    if not packages and build.reason:
+        remedy = "pip install mxnet==1.9.1 (with an NVIDIA GPU: pip install 'mxopt[cu112]')"
+        return [Check("MXNet", PROBLEM, build.reason, remedy)]
+    if build.reason:
+        remedy = f"pip install --no-deps --force-reinstall {next(iter(packages))}==1.9.1"
+        remedy = "" if rows else f"mend the problems below first; if none is left: {remedy}"
+        return [*rows, Check("MXNet", PROBLEM, f"{installed}: {build.reason}", remedy)]
+    kind = "CUDA" if "CUDA" in build.features else "CPU"
+    found = f"{build.version}, {kind} build ({installed or 'not from a wheel'}), BLAS {build.blas}"
+    status = OK if build.version == "1.9.1" else NOTE
+    remedy = "" if status == OK else "mxopt is made for 1.9.1: pip install mxnet==1.9.1"
+    rows.append(Check("MXNet", status, found, remedy))
+    return [*rows, Check("MXNet features", OK, ", ".join(build.features))]
+
+
+def check_module(name: str, version: str | None, build: Build) -> Check:
+    """Whether GluonCV or GluonNLP (``name`` as it is imported) is installed and imports."""
+    title = {"gluoncv": "GluonCV", "gluonnlp": "GluonNLP"}[name]
+    if version is None:
+        return Check(title, PROBLEM, "not installed", INSTALL[name])
+    if build.reason:
+        return Check(title, NOTE, f"{version}; not tried, because MXNet does not import")
+    reason = build.imports.get(name, "")
+    if reason:
+        remedy = INSTALL[name].replace("install", "install --force-reinstall --no-deps", 1)
+        return Check(title, PROBLEM, f"{version}; {reason}", remedy.replace(" --no-deps", "", 1))
+    return Check(title, OK, version)
+
+
+def check_compiler(missing: str | None, gluonnlp: str | None) -> Check:
+    """The C compiler and Python's headers, which installing GluonNLP takes.
+
+    Args:
+        missing: what :func:`mxopt.compat.toolchain.missing` says.
+        gluonnlp: the installed version; without it a missing compiler is a problem.
+    """
+    if missing is None:
+        return Check("C compiler", OK, "there, with Python's headers")
+    found, _, remedy = missing.partition(": ")
+    return Check("C compiler", NOTE if gluonnlp else PROBLEM, found, remedy)
+
+
+def check_patches(patches) -> Check:
+    """The patches of :mod:`mxopt.compat` at work in this process."""
+    names = [patch.name for patch in patches]
+    of_numpy = [name.split(".", 1)[1] for name in names if name.startswith("numpy.")]
+    found = [name for name in names if not name.startswith("numpy.")]
+    if of_numpy:
+        found.append(f"{len(of_numpy)} NumPy names ({', '.join(of_numpy)})")
+    return Check("Patches", OK, "; ".join(found) or "none needed")
+
+
+def check_system_libraries(libraries: dict[str, str | None]) -> list[Check]:
+    """Each library MXNet takes from the system; ``{soname: path, or None where missing}``."""
+    return [
+        Check(soname, OK, path)
+        if path
+        else Check(
+            soname,
+            PROBLEM,
+            "missing, or does not load",
+            f"apt-get install {SYSTEM_LIBRARIES[soname]} (or what your system calls it)",
+        )
+        for soname, path in libraries.items()
+    ]
+
+
+def check_cuda_libraries(libraries: dict[str, tuple[str | None, str]]) -> list[Check]:
+    """Each library the CUDA build of MXNet loads: ``{soname: (path or None, pip requirement)}``.
+
+    The driver's own library has no requirement: it comes with the driver, never from pip.
+    """
+    driver = "install NVIDIA's driver, 450.80.02 or newer; without a GPU, MXNet's CPU build instead"
+    rows = []
+    for soname, (path, requirement) in libraries.items():
+        remedy = f"pip install {requirement}" if requirement else driver
+        found = Check(soname, OK, str(path)) if path else Check(soname, PROBLEM, "missing", remedy)
+        rows.append(found)
+    return rows
+
+
+def check_openmp(build: Build) -> Check:
+    """The OpenMP runtimes that importing MXNet brought into the process."""
+    found = ", ".join(build.openmp)
+    if build.reason:
+        return Check("OpenMP runtime", NOTE, "not known, because MXNet does not import")
+    if len(build.openmp) == 1:
+        return Check("OpenMP runtime", OK, found)
+    if not build.openmp:
+        return Check("OpenMP runtime", NOTE, "none loaded: operators run on one thread each")
+    remedy = "unset LD_PRELOAD, unless a plan's openmp switch set it"
+    return Check("OpenMP runtime", NOTE, f"several, which compete for the cores: {found}", remedy)

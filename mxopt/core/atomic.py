@@ -1,0 +1,47 @@
+"""Files that are there whole or not at all, and the words for a disk that takes no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from mxopt.core.errors import RecordError
+
+
+def replace_text(path: str | os.PathLike, text: str) -> None:
+    """Write a text file, UTF-8, in one step: a reader finds the old one or the new one, whole.
+
+    Raises:
+        RecordError: it cannot be written; what was there is unchanged.
+    """
+    path = Path(path)
+    scratch = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a device, such as /dev/stdout, stays one
+            return
+        with scratch.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise unwritable(path, error) from None
+
+
+def by_number(paths: Iterable[Path]) -> list[Path]:
+    """Return files in the order of the numbers in their names, 9 before 10 and 10 before 10-2."""
+    return sorted(paths, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.stem)])
+
+
+def unwritable(path: str | os.PathLike, error: OSError) -> RecordError:
+    """Return the error that says why a file cannot be written, and what to do."""
+    return RecordError(
+        f"cannot write {path} ({error.strerror or error}); free some space, or choose a folder "
+        "that can be written to"
+    )

@@ -1,0 +1,65 @@
+"""Make several data sets available and say, one row each, what was found where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from mxopt.core.errors import DataError
+from mxopt.data.registry import Source, source
+from mxopt.data.sources import Location, locate, verify
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One row of ``mxopt fetch``; ``location`` is None where there is a ``problem`` instead.
+
+    ``size`` is in bytes; ``hash_checked`` tells whether SHA-256 was compared in this call.
+    """
+
+    name: str
+    location: Location | None
+    size: int = 0
+    hash_checked: bool = False
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.location is None:
+            return f"{self.name}: not available. {self.problem}"
+        checked = "hash checked" if self.hash_checked else "hash not checked"
+        row = (
+            f"{self.name}: {self.location.kind}, {self.location.path} ({self.location.origin}), "
+            f"{self.size / 1e6:.1f} MB, {checked}"
+        )
+        return f"{row}. {self.location.note}" if self.location.note else row
+
+
+def fetch(
+    names: Iterable[str], *, check: bool = False, report: Callable[[str], None] = print
+) -> list[Fetched]:
+    """Make each data set of ``names`` available and report one row for each as it is done.
+
+    ``check`` hashes local copies too (a download is hashed always). A data set that is not to be
+    had becomes a row with its ``problem`` and the others go on; an unknown name raises
+    ``DataError`` before anything is fetched.
+    """
+    rows = []
+    for wanted in [source(name) for name in names]:
+        try:
+            location = locate(wanted.name)
+            if check and location.kind == "real" and location.origin != "upstream":
+                verify(wanted.name)
+            hashed = location.origin == "upstream" or (check and location.kind == "real")
+            size = _size(wanted, location)
+            row = Fetched(wanted.name, location, size=size, hash_checked=hashed)
+        except DataError as error:
+            row = Fetched(wanted.name, None, problem=str(error))
+        report(str(row))
+        rows.append(row)
+    return rows
+
+
+def _size(wanted: Source, location: Location) -> int:
+    if wanted.folder == "weights":
+        return sum((location.path / name).stat().st_size for name in wanted.required)
+    return sum(path.stat().st_size for path in location.path.rglob("*") if path.is_file())

@@ -1,0 +1,142 @@
+"""A folder of images and a folder of masks as a Gluon data set for segmentation.
+
+    >>> roads = MaskFolder("roads", "train", classes=4)      # doctest: +SKIP
+    >>> image, mask = roads[0]                               # doctest: +SKIP
+
+``roads/images`` holds the images (.png, .jpg, .jpeg), ``roads/masks`` a PNG of the same name and
+size for each, one 8-bit channel whose values are class numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import mxnet as mx
+import numpy as np
+
+from mxopt.core.errors import DataError
+from mxopt.data import ndarray_memory
+from mxopt.data.images import read_colour, read_grey
+
+SPLITS = ("train", "validation", "test")
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")
+
+
+def split_names(names: list[str], split: str) -> list[str]:
+    """Return the part of ``names`` that belongs to ``split``, after sorting.
+
+    170 names give the chapter's 120, 25 and 25. Another number n keeps those proportions:
+    validation and test get the whole part of n * 25 / 170 each and training gets the rest. Raises
+    ``DataError`` for another word than ``train``, ``validation`` or ``test``, and for a split
+    without a single image.
+    """
+    if split not in SPLITS:
+        raise DataError(f"There is no split {split!r}; there are: {', '.join(SPLITS)}.")
+    ordered = sorted(names)
+    held_out = len(ordered) * 25 // 170
+    train_end = len(ordered) - 2 * held_out
+    bounds = {
+        "train": (0, train_end),
+        "validation": (train_end, train_end + held_out),
+        "test": (train_end + held_out, len(ordered)),
+    }
+    first, last = bounds[split]
+    if first == last:
+        raise DataError(
+            f"The {split} split is empty: {len(ordered)} images are too few for three splits, "
+            "at least 7 are needed."
+        )
+    return ordered[first:last]
+
+
+def pair_files(
+    root: Path, images: str, masks: str, mask_suffix: str = ""
+) -> dict[str, tuple[str, str]]:
+    """Return the file names of the image and the mask of every name, sorted by name.
+
+    Compares the listings of the two sub-folders only, opening nothing. Raises ``DataError`` naming
+    the images without a mask or the masks without an image, or a folder that is not there.
+    """
+    for folder in (images, masks):
+        if not (root / folder).is_dir():
+            raise DataError(f"The data folder {root} has no sub-folder {folder}.")
+    # Names and not paths: of tens of thousands of files those take seconds and tens of megabytes.
+    found_images = {
+        stem: stem + ending
+        for stem, ending in map(os.path.splitext, os.listdir(root / images))
+        if ending.lower() in IMAGE_ENDINGS
+    }
+    ending = f"{mask_suffix}.png"
+    listed = (name for name in os.listdir(root / masks) if name.endswith(ending))
+    found_masks = {name[: -len(ending)]: name for name in listed}
+    for lonely, have, lack in (
+        (sorted(found_images.keys() - found_masks), "image", "mask"),
+        (sorted(found_masks.keys() - found_images), "mask", "image"),
+    ):
+        if lonely:
+            named = ", ".join(lonely[:3]) + (", ..." if len(lonely) > 3 else "")
+            raise DataError(
+                f"{len(lonely)} {have}{'s' * (len(lonely) > 1)} under {root} without "
+                f"{'its' if len(lonely) == 1 else 'their'} {lack}: {named}."
+            )
+    return {name: (found_images[name], found_masks[name]) for name in sorted(found_images)}
+
+
+class MaskFolder(mx.gluon.data.Dataset):
+    """One split of a folder of images and masks.
+
+    Sample i is ``(image, mask)``: uint8 arrays (H, W, 3), red green blue, and (H, W, 1), the class
+    of each pixel. Images may differ in size, so crop them before batching. ``names`` are the sorted
+    names of the split.
+
+    ``root`` holds the sub-folders ``images`` and ``masks``; a mask is named like its image, plus
+    ``mask_suffix``. ``split`` is ``train``, ``validation`` or ``test`` (see :func:`split_names`).
+    Raises ``DataError`` for an unknown or empty split and for images and masks that do not pair up;
+    reading a sample raises it, naming the file, for a damaged image, a mask of another size than
+    its image, or a class number of ``classes`` or more.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        split: str,
+        classes: int,
+        images: str = "images",
+        masks: str = "masks",
+        mask_suffix: str = "",
+    ):
+        self.classes = classes
+        self._folders = Path(root) / images, Path(root) / masks
+        pairs = pair_files(Path(root), images, masks, mask_suffix)
+        self.names = split_names(list(pairs), split)
+        self._pairs = [pairs[name] for name in self.names]
+
+    def __len__(self):
+        """Return the number of images in the split."""
+        return len(self.names)
+
+    def __getitem__(self, index):
+        """Return sample ``index`` as (image, mask), decoded anew at every call."""
+        image_path, mask_path = map(Path.joinpath, self._folders, self._pairs[index])
+        image, stored = read_colour(image_path), read_grey(mask_path)
+        if image.shape[:2] != stored.shape:
+            raise DataError(
+                f"The mask {mask_path} measures {_size(stored)} pixels and "
+                f"its image {image_path} {_size(image)}: they must be equal."
+            )
+        mask = self.class_numbers(stored)
+        if mask.max() >= self.classes:
+            raise DataError(
+                f"The mask {mask_path} has class {mask.max()}: with {self.classes} classes the "
+                f"largest is {self.classes - 1}."
+            )
+        return ndarray_memory.copied(image), ndarray_memory.copied(mask[:, :, None])
+
+    def class_numbers(self, stored: np.ndarray) -> np.ndarray:
+        """Return the classes (H, W) of a mask's stored values (H, W), both uint8."""
+        return stored
+
+
+def _size(array: np.ndarray) -> str:
+    return f"{array.shape[1]} x {array.shape[0]}"

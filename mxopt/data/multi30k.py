@@ -1,0 +1,44 @@
+"""Multi30k as a Gluon data set: captions of photographs, English and German.
+
+    >>> train = Multi30k("train")                # doctest: +SKIP
+    >>> len(train), train.location.kind          # doctest: +SKIP
+    (29000, 'real')
+
+Task 1 of the WMT16 multimodal shared task: 29,000 pairs for training, 1,014 for validation, and
+for the test the 1,000 called ``test_2016_flickr``. Where it cannot be reached the sentences of
+:mod:`mxopt.data.grammar` take its place; ``train.location.kind`` says which it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mxopt.data.grammar import STAND_IN_MARK
+from mxopt.data.parallel_text import ParallelText, find_files, known_split
+from mxopt.data.sources import Location, locate
+
+_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+
+
+class Multi30k(ParallelText):
+    """One split of Multi30k or of its stand-in: sample i is (English, German).
+
+    ``location`` says where the files come from. ``split`` is ``train``, ``validation`` or ``test``;
+    ``root`` is a folder with the published files, or None to let :func:`mxopt.data.locate` find
+    one. Raises ``DataError`` for another split, and as :class:`ParallelText` does.
+    """
+
+    def __init__(self, split: str, root: str | Path | None = None):
+        stem = known_split(split, _FILES)
+        if root is None:
+            self.location = locate("multi30k")
+        else:
+            made_here = (Path(root) / STAND_IN_MARK).is_file()
+            kind = "stand-in" if made_here else "real"
+            self.location = Location("multi30k", Path(root), kind, "given folder")
+        folder = self.location.path
+        if self.location.kind == "stand-in":
+            files = find_files(folder, split, "en", "de")
+        else:
+            files = folder / f"{stem}.en.gz", folder / f"{stem}.de.gz"
+        super().__init__(*files)

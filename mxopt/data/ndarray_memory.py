@@ -1,0 +1,104 @@
+"""Arrays in the host's memory, as NumPy sees them: what is small and many goes without operators.
+
+An MXNet operator costs tens of microseconds before it computes, and Gluon's way from NumPy to an
+``NDArray`` and into a batch copies what is there several times. A loader does all that for every
+sample. Here NumPy and OpenCV read and write the memory of an ``NDArray`` itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import mxnet as mx
+import numpy as np
+from mxnet import nd
+from mxnet.base import _LIB, check_call
+
+from mxopt.core.errors import DataError
+
+# Where arrays are that go from one process to another without a copy.
+SHARED = mx.Context("cpu_shared", 0)
+
+
+def on_host(array) -> bool:
+    """Return whether something is an ``NDArray`` whose memory is the host's."""
+    return isinstance(array, nd.NDArray) and array.context.device_type != "gpu"
+
+
+def view(array: nd.NDArray) -> np.ndarray:
+    """Return an array's own memory, of its shape and type; waits until it is computed.
+
+    Write only to what :func:`empty` has just made: operators do not know of it.
+
+    Raises:
+        MXNetError: the array is not on the host.
+    """
+    array.wait_to_read()
+    kind = np.dtype(array.dtype)
+    address = ctypes.c_void_p()
+    check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(address)))
+    memory = (ctypes.c_char * (array.size * kind.itemsize)).from_address(address.value)
+    memory.owner = array  # lives as long as the view
+    return np.frombuffer(memory, kind).reshape(array.shape)
+
+
+def empty(shape: tuple, dtype, context: mx.Context | None = None) -> tuple[nd.NDArray, np.ndarray]:
+    """Return a new array on the host, on ``mx.cpu()`` if no context is given, and its view."""
+    array = nd.empty(shape, ctx=context or mx.cpu(), dtype=dtype)
+    return array, view(array)
+
+
+def copied(values: np.ndarray, context: mx.Context | None = None) -> nd.NDArray:
+    """Return a copy on the host with the same shape and type."""
+    array, memory = empty(values.shape, values.dtype, context)
+    memory[...] = values
+    return array
+
+
+def batchify(samples: list, context: mx.Context | None = None, into=None):
+    """Make a batch of samples, as Gluon's ``default_batchify_fn`` does.
+
+    Args:
+        samples: arrays or numbers of one shape each, or tuples of them.
+        context: where on the host, such as ``SHARED``; ``mx.cpu()`` if not given.
+        into: an earlier batch of the kind, whose arrays are filled anew where their shape fits.
+
+    Returns:
+        An array (samples, ...); for tuples a list with one for each of their parts.
+
+    Raises:
+        DataError: the samples differ in shape.
+    """
+    if isinstance(samples[0], (tuple, list)):
+        columns = list(zip(*samples))
+        earlier = into or [None] * len(columns)
+        return [batchify(list(parts), context, old) for parts, old in zip(columns, earlier)]
+    parts = [view(part) if on_host(part) else _numbers(part) for part in samples]
+    shapes = {part.shape for part in parts}
+    if len(shapes) > 1:
+        raise DataError(
+            f"samples of a batch have the shapes {sorted(shapes)}; crop or pad them to one shape, "
+            "or take batch_size=1"
+        )
+    shape, kind = (len(parts), *parts[0].shape), np.result_type(*parts)
+    if into is None or shape_and_dtype(into) != (shape, kind):
+        into, _ = empty(shape, kind, context)
+    np.stack(parts, out=view(into))
+    return into
+
+
+def sample_bytes(sample) -> int:
+    """Return the bytes of a sample, an array or a tuple of them."""
+    parts = map(shape_and_dtype, sample if isinstance(sample, tuple) else (sample,))
+    return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
+
+
+def shape_and_dtype(part) -> tuple[tuple, type]:
+    """Return the shape and the type of an array or a number."""
+    array = part if isinstance(part, nd.NDArray) else np.asarray(part)
+    return array.shape, array.dtype
+
+
+def _numbers(part) -> np.ndarray:
+    return part.asnumpy() if isinstance(part, nd.NDArray) else np.asarray(part)

@@ -1,0 +1,245 @@
+"""Where data comes from: the first place that has it, said by name.
+
+The places, in order:
+
+1. ``MXOPT_DATA``, a folder of yours with one sub-folder per data set (for weights also
+   ``MXOPT_WEIGHTS``, or a folder ``weights`` in or beside ``MXOPT_DATA``);
+2. the cache, ``MXOPT_CACHE`` or the user's cache folder, where earlier downloads lie;
+3. the upstream address, https with SHA-256;
+4. the embedded stand-in, made by this project.
+
+>>> location = locate("penn-fudan")          # doctest: +SKIP
+>>> location.kind, location.origin           # doctest: +SKIP
+('stand-in', 'embedded')
+
+Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mxopt.core.errors import DataError
+from mxopt.data.download import (
+    CONNECT_TIMEOUT,
+    UnreachableError,
+    brief,
+    check_content,
+    describe_missing,
+    download,
+    folder_in_one_step,
+    missing_files,
+)
+from mxopt.data.registry import Source, source
+
+# Where a checkout keeps what is embedded; a pip install has no such folder.
+CHECKOUT_DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a data set was found.
+
+    ``path`` is the data set's folder; ``kind`` is ``real`` or ``stand-in``; ``origin`` is
+    ``MXOPT_DATA`` (for weights also ``MXOPT_WEIGHTS``), ``cache``, ``upstream`` or ``embedded``
+    (``given folder`` where the caller named it); ``note`` says in one sentence why the places
+    before it were passed over, and is empty for the first.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    origin: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The outcome of looking at local places only: a location or the reasons there is none."""
+
+    location: Location | None = None
+    passed_over: list[str] = field(default_factory=list)
+
+
+def cache_folder() -> Path:
+    """Return the folder that holds downloads: ``MXOPT_CACHE``, or the user's cache folder."""
+    with warnings.catch_warnings():
+        # pooch's progress bar asks for widgets at import; in a notebook without them it warns.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import pooch
+
+    return Path(os.environ.get("MXOPT_CACHE") or pooch.os_cache("mxopt"))
+
+
+def locate(name: str, *, allow_download: bool = True) -> Location:
+    """Return the first place that has the data set ``name``, downloading it if that is needed.
+
+    ``MXOPT_OFFLINE``, set to anything, rules downloads out: measured runs have it, so that no clock
+    and no other arm ever waits for a network.
+
+    Raises ``DataError`` if ``name`` is unknown, if ``MXOPT_DATA`` is not a folder or holds the data
+    set with files missing, if a download has the wrong content, or if no place has the data set and
+    nothing can stand in for it. A local copy is checked by file names only: :func:`verify` hashes.
+    """
+    wanted = source(name)
+    search = _search_local(wanted)
+    if search.location:
+        return search.location
+    passed_over = search.passed_over
+    if allow_download and not os.environ.get("MXOPT_OFFLINE"):
+        target = cache_folder() / wanted.folder
+        try:
+            download(wanted, target)
+            return Location(name, target, "real", "upstream", _sentence(passed_over))
+        except (UnreachableError, OSError) as error:
+            passed_over.append(_clause(error))
+    else:
+        passed_over.append("downloading was not allowed")
+    if wanted.stand_in is None:
+        raise DataError(
+            f"{wanted.title} was not found: {_sentence(passed_over)} Connect to the network and "
+            f"run `mxopt fetch {name}`, or put {_example(wanted)} under the folder that MXOPT_DATA "
+            "names."
+        )
+    return Location(name, _stand_in(wanted), "stand-in", "embedded", _sentence(passed_over))
+
+
+def stand_in(name: str) -> Location:
+    """Return the stand-in of the data set ``name``, whether or not the data set is to be had.
+
+    Raises ``DataError`` if the name is unknown or nothing stands in for it.
+    """
+    wanted = source(name)
+    if wanted.stand_in is None:
+        raise DataError(f"Nothing stands in for {wanted.title}; take the data set itself.")
+    return Location(name, _stand_in(wanted), "stand-in", "embedded", "asked for.")
+
+
+def reachable(name: str) -> tuple[bool, str]:
+    """Say whether real data for ``name`` is at hand or one download away, without downloading.
+
+    Returns ``(True, where)`` or ``(False, why not)``; costs at most one short request per address
+    and raises only for an unknown name.
+    """
+    import requests
+
+    wanted = source(name)
+    try:
+        search = _search_local(wanted)
+    except DataError as error:
+        return False, str(error)
+    if search.location:
+        return True, f"{search.location.path} ({search.location.origin})"
+    reason = ""
+    for url in wanted.urls:
+        try:
+            response = requests.head(url, timeout=CONNECT_TIMEOUT, allow_redirects=True)
+            response.raise_for_status()
+            return True, f"{url} answers; `mxopt fetch {name}` downloads it"
+        except requests.RequestException as error:
+            reason = reason or f"{url} does not answer ({brief(error)})"
+        if wanted.archive is None:  # Every file has the same host: one answer speaks for all.
+            break
+    return False, _sentence([*search.passed_over, reason])
+
+
+def verify(name: str) -> Location:
+    """Hash every file of the real data set ``name`` where :func:`locate` finds it locally.
+
+    Raises ``DataError`` naming the file that is missing or whose SHA-256 is wrong, or saying that
+    there is no local copy to check.
+    """
+    wanted = source(name)
+    search = _search_local(wanted)
+    if search.location is None:
+        raise DataError(
+            f"There is no local copy of {name} to check: {_sentence(search.passed_over)} "
+            f"Run `mxopt fetch {name}` first."
+        )
+    check_content(wanted, search.location.path)
+    return search.location
+
+
+def _search_local(wanted: Source) -> _Search:
+    passed_over = []
+    for origin, folder, insist in _own_places(wanted):
+        absent = missing_files(folder, wanted.required)
+        if not absent:
+            note = _sentence(passed_over)
+            return _Search(Location(wanted.name, folder, "real", origin, note))
+        if insist:
+            raise DataError(describe_missing(wanted, folder, absent))
+        passed_over.append(f"{origin} has no {wanted.folder}")
+    if not passed_over:
+        passed_over.append("MXOPT_DATA is not set")
+    cached = cache_folder() / wanted.folder
+    absent = missing_files(cached, wanted.required)
+    if not absent:
+        return _Search(Location(wanted.name, cached, "real", "cache", _sentence(passed_over)))
+    partly = f"lacks {len(absent)} of its files" if cached.is_dir() else "does not have it"
+    passed_over.append(f"the cache {cache_folder()} {partly}")
+    return _Search(None, passed_over)
+
+
+def _own_places(wanted: Source) -> list[tuple[str, Path, bool]]:
+    """Return (origin, folder, insist): a folder insisted on must be whole, others may lack it."""
+    places = []
+    if wanted.folder == "weights" and os.environ.get("MXOPT_WEIGHTS"):
+        places.append(("MXOPT_WEIGHTS", _named_folder("MXOPT_WEIGHTS"), True))
+    if os.environ.get("MXOPT_DATA"):
+        root = _named_folder("MXOPT_DATA")
+        # A data set's own folder that is there but not whole is a mistake to report; the folder of
+        # weights holds many things, and lacking one of them is no mistake.
+        shared = wanted.folder == "weights"
+        folder = root / wanted.folder
+        if shared and missing_files(folder, wanted.required):
+            beside = root.parent / wanted.folder
+            folder = folder if missing_files(beside, wanted.required) else beside
+        places.append(("MXOPT_DATA", folder, folder.is_dir() and not shared))
+    return places
+
+
+def _named_folder(variable: str) -> Path:
+    path = Path(os.environ[variable]).expanduser()
+    if not path.is_dir():
+        raise DataError(f"{variable} is set to {path}, which is not a folder: mend or unset it.")
+    return path
+
+
+def _stand_in(wanted: Source) -> Path:
+    """Return the stand-in's folder: the checkout's ``data/``, or made in the cache at first use."""
+    maker = importlib.import_module(f"mxopt.data.{wanted.stand_in}")
+    names = maker.file_names()
+    embedded = CHECKOUT_DATA / wanted.stand_in
+    if not missing_files(embedded, names):
+        return embedded
+    cached = cache_folder() / f"{wanted.stand_in}-{maker.EDITION}"
+    if missing_files(cached, names):
+        try:
+            with folder_in_one_step(cached, names) as fresh:
+                maker.generate(fresh)
+        except OSError as error:
+            raise DataError(
+                f"The stand-in for {wanted.name} cannot be written to {cached} ({error.strerror}): "
+                "set MXOPT_CACHE to a folder that can be written to."
+            ) from error
+    return cached
+
+
+def _example(wanted: Source) -> str:
+    return f"{wanted.folder}/{wanted.required[0]}" + (
+        " and the rest" if wanted.required[1:] else ""
+    )
+
+
+def _clause(error: Exception) -> str:
+    return str(error).rstrip(".")
+
+
+def _sentence(clauses: list[str]) -> str:
+    text = "; ".join(clause for clause in clauses if clause)
+    return text[:1].upper() + text[1:] + "." if text else ""

@@ -1,0 +1,71 @@
+"""The facts about its machine that a run record keeps."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from dataclasses import asdict
+
+import psutil
+
+from mxopt.machine.build import enabled_features, openmp_runtimes
+from mxopt.machine.nvidia import CUDA_PACKAGES, package_version, survey_gpus
+from mxopt.machine.processor import cpu, memory_available, shared_memory
+
+VARIABLES = (
+    *("MXNET_", "OMP_", "KMP_", "GOMP_", "MKL", "DNNL", "ONEDNN", "OPENBLAS_", "MALLOC", "CUDA_"),
+    *("DMLC_", "MXOPT_", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE"),
+)
+RECORDED_PACKAGES = (
+    *("numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
+    *("opencv-python", "pillow", "intel-openmp", "nvidia-cudnn-cu11", "nvidia-cublas-cu11"),
+)
+
+
+def environment() -> dict:
+    """Return the facts a run record keeps of the process it ran in; ready for JSON.
+
+    Meant to be called in the measured process once MXNet is imported there: features and the
+    OpenMP runtime are those in use. Starts no process and imports nothing heavy.
+    """
+    import mxopt  # at call time: its version stands below the import of this room
+
+    mxnet = sys.modules.get("mxnet")
+    found, no_gpus = survey_gpus()
+    shared = shared_memory()
+    return {
+        "python": platform.python_version(),
+        "packages": {
+            "mxopt": mxopt.__version__,
+            **{name: v for name in RECORDED_PACKAGES if (v := package_version(name))},
+        },
+        "platform": platform.platform(),
+        "cpu": asdict(cpu()),
+        "memory": {
+            "total": psutil.virtual_memory().total,
+            "available": memory_available(),
+            "shared": shared and asdict(shared),
+        },
+        "gpus": [asdict(gpu) for gpu in found],
+        "no_gpus": no_gpus,
+        "mxnet_features": enabled_features(mxnet) if hasattr(mxnet, "runtime") else None,
+        "openmp": [without_folders(path) for path in openmp_runtimes()],
+        "variables": {
+            name: without_folders(value)
+            for name, value in sorted(os.environ.items())
+            if name.startswith(VARIABLES)
+        },
+    }
+
+
+def without_folders(text: str) -> str:
+    """Return the text with only the last part of every absolute path in it.
+
+    Records are made to be shown, and a machine's folders are nobody else's business.
+
+    >>> without_folders("/home/ada/lib/libiomp5.so:/opt/x")
+    'libiomp5.so:x'
+    """
+    return re.sub(r"(?<![\w.])/(?:[^/:\s]*/)*", "", text)

@@ -1,0 +1,91 @@
+"""The processor and the memory that this process may use."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from mxopt.machine import cgroup
+
+INSTRUCTION_SETS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The processor, as far as this process may use it.
+
+    Attributes:
+        model: the processor's name.
+        physical_cores: cores this process may run on (affinity and container quota respected).
+        logical_cores: hardware threads it may run on.
+        instruction_sets: those of :data:`INSTRUCTION_SETS` that are there.
+    """
+
+    model: str
+    physical_cores: int
+    logical_cores: int
+    instruction_sets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """``/dev/shm``, through which DataLoader workers hand over batches; sizes in bytes."""
+
+    size: int
+    free: int
+
+
+def cpu() -> Cpu:
+    """Return the processor; cores are those this process may use, not those of the machine."""
+    try:
+        description = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        description = ""
+    return read_cpu(description, os.sched_getaffinity(0), cgroup.cpu_quota())
+
+
+def read_cpu(description: str, allowed: set[int], quota: float | None = None) -> Cpu:
+    """Return the processor that ``/proc/cpuinfo`` describes.
+
+    Args:
+        description: the text of ``/proc/cpuinfo``.
+        allowed: the hardware threads this process may run on.
+        quota: CPUs' worth of time it may use, None for no limit; a started CPU counts as one.
+    """
+    threads = []
+    for block in description.split("\n\n"):
+        pairs = (line.partition(":") for line in block.splitlines())
+        thread = {name.strip(): value.strip() for name, _, value in pairs}
+        if int(thread.get("processor", -1)) in allowed:
+            threads.append(thread)
+    first = threads[0] if threads else {}
+    cores = {(t.get("physical id"), t.get("core id", t["processor"])) for t in threads}
+    most = math.ceil(quota) if quota else len(allowed)
+    flags = first.get("flags", "").split()
+    return Cpu(
+        model=first.get("model name") or platform.processor() or platform.machine(),
+        physical_cores=min(len(cores) or len(allowed), most),
+        logical_cores=min(len(allowed), most),
+        instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
+    )
+
+
+def memory_available() -> int:
+    """Return the bytes of memory that can be taken now, in this container too."""
+    left = cgroup.memory_left()
+    available = psutil.virtual_memory().available
+    return available if left is None else min(available, left)
+
+
+def shared_memory(folder: str = "/dev/shm") -> SharedMemory | None:
+    """Return the size of ``/dev/shm``, or None where it does not exist."""
+    try:
+        usage = psutil.disk_usage(folder)
+    except OSError:
+        return None
+    return SharedMemory(usage.total, usage.free)

@@ -1,0 +1,1 @@
+"""One folder for each technique: its card (README.md) and its code."""

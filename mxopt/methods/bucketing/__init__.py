@@ -1,0 +1,1 @@
+"""Bucketing: sentences of similar length share a batch."""

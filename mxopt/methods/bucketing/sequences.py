@@ -1,0 +1,154 @@
+"""The input pipeline for sentences: planned batches of padded tokens.
+
+What :mod:`mxopt.methods.input_pipeline` is for images, for samples that differ in length.
+``plan.bucketing`` decides which sentences share a batch, ``plan.preprocess`` where they are made
+into numbers:
+
+============  =========================================  =========================================
+placement     tokens are made                            and kept
+============  =========================================  =========================================
+``lazy``      again in every epoch                       nowhere
+``cached``    once                                       as lists on the host
+``device``    once                                       as one padded array on the device
+============  =========================================  =========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from mxnet import nd
+
+from mxopt.core.errors import DataError, PlanError
+from mxopt.core.plan import Plan
+from mxopt.methods.bucketing import bucketing
+from mxopt.methods.data_parallel.parallel import WHOLE, Share, split_and_load
+from mxopt.methods.input_pipeline.loaders import Batch
+
+
+class PairBatch:
+    """Makes a batch's arrays of pairs of token lists.
+
+    Args:
+        vocabulary: its ``pad``, ``bos`` and ``eos`` are the numbers for padding, begin and end of
+            a sentence.
+    """
+
+    def __init__(self, vocabulary):
+        self.vocabulary = vocabulary
+
+    def __call__(self, pairs, source: int | None = None, target: int | None = None) -> tuple:
+        """Return what a translator takes, all int32.
+
+        Args:
+            pairs: for each sample its source tokens and its target tokens.
+            source, target: lengths to pad to, the end of a sentence included; those of the
+                longest if not given.
+
+        Returns:
+            source tokens (samples, source length), target tokens after a begin of sentence
+            (samples, target length), how many of each are real (samples,) and (samples,), and the
+            target tokens up to an end of sentence (samples, target length).
+        """
+        own = self.vocabulary
+        sources = [[*tokens, own.eos] for tokens, _ in pairs]
+        shifted = [[own.bos, *tokens] for _, tokens in pairs]
+        words = [[*tokens, own.eos] for _, tokens in pairs]
+        return (
+            bucketing.pad(sources, own.pad, length=source),
+            bucketing.pad(shifted, own.pad, length=target),
+            np.array([len(row) for row in sources], np.int32),
+            np.array([len(row) for row in words], np.int32),
+            bucketing.pad(words, own.pad, length=target),
+        )
+
+
+class SentenceLoader:
+    """One pass an epoch over pairs of sentences, every pair once, in padded batches.
+
+    A batch's ``size`` is its number of real target tokens, in all processes: what losses
+    are averaged over.
+
+    Args:
+        dataset: raw pairs.
+        transform: turns a raw pair into (source tokens, target tokens).
+        collate: a :class:`PairBatch`.
+        plan: bucketing, placement, batch size, seed.
+        contexts: where the batches are wanted.
+        shuffle: whether each epoch has an order of its own.
+        share: this process's part of every batch; all of it if not given.
+
+    Raises:
+        DataError: the data set is empty.
+        PlanError: a switch that does not go with sentences.
+    """
+
+    def __init__(
+        self, dataset, transform: Callable, collate: PairBatch, plan: Plan, contexts, shuffle,
+        share: Share = WHOLE,
+    ):  # fmt: skip
+        if not len(dataset):
+            raise DataError("the data set is empty: a loader needs at least one sentence")
+        if plan.preprocess == "roundtrip" or plan.workers:
+            raise PlanError(
+                f"preprocess={plan.preprocess!r} with workers={plan.workers} does not go with "
+                "sentences; take lazy, cached or device, and workers=0"
+            )
+        if plan.pixels != "float32":
+            raise PlanError(f"pixels={plan.pixels!r}: sentences have none; leave it at 'float32'")
+        if plan.preprocess == "device" and len(contexts) > 1:
+            raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
+        self._dataset, self._transform, self._collate = dataset, transform, collate
+        self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
+        self._share = share
+        self.epoch = self.step = 0
+        self._kept = self._resident = None
+        pairs = [transform(*dataset[row]) for row in range(len(dataset))]
+        # One more on each side, for begin and end of the sentence.
+        self._lengths = np.array([[len(source) + 1, len(target) + 1] for source, target in pairs])
+        if plan.preprocess == "cached":
+            self._kept = pairs
+        elif plan.preprocess == "device":
+            self._resident = [nd.array(a, contexts[0], a.dtype) for a in collate(pairs)]
+
+    def batches(self, epoch: int) -> list[bucketing.PlannedBatch]:
+        """Return an epoch's batches: which pairs, padded how far."""
+        plan, seed = self._plan, self._plan.seed if self._shuffle else None
+        if plan.bucketing == "none":
+            return bucketing.as_they_come(self._lengths, plan.batch_size, seed, epoch)
+        by = {"length": bucketing.by_length, "tokens": bucketing.by_tokens}[plan.bucketing]
+        return by(self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.accumulation)
+
+    def __len__(self):
+        return len(self.batches(0))
+
+    def __iter__(self):
+        batches = self.batches(self.epoch)[self.step :]
+        self.epoch, self.step = self.epoch + 1, 0
+        yield from map(self._batch, batches)
+
+    def largest(self) -> Batch:
+        """Return the batch of the first epoch with the most tokens, padding included."""
+        planned = self.batches(0)
+        return self._batch(max(planned, key=lambda b: len(b.rows) * (b.source + b.target)))
+
+    def _batch(self, batch) -> Batch:
+        size = int(self._lengths[batch.rows, 1].sum())
+        own = self._share.of(batch.rows)
+        arrays = self._arrays(batch._replace(rows=own or batch.rows[:1]))
+        return Batch(split_and_load(arrays, self._contexts), size, not own)
+
+    def _arrays(self, batch):
+        if self._resident:
+            rows = nd.array(batch.rows, self._contexts[0], dtype="int32")
+            taken = [nd.take(array, rows) for array in self._resident]
+            lengths = (batch.source, batch.target, None, None, batch.target)
+            return [a if n is None else a[:, :n] for a, n in zip(taken, lengths)]
+        if self._kept:
+            pairs = [self._kept[row] for row in batch.rows]
+        else:
+            pairs = [self._transform(*self._dataset[row]) for row in batch.rows]
+        arrays = self._collate(pairs, batch.source, batch.target)
+        # A copy would wait for its turn among the operators of the step before.
+        return [nd.from_numpy(array) for array in arrays]

@@ -1,0 +1,1 @@
+"""Data parallelism over the devices of one process."""

@@ -1,0 +1,89 @@
+"""Convolutions without the taps that see only padding.
+
+DeepLab's head looks around each place with 3 x 3 convolutions dilated by 12, 24 and 36. At an image
+of 240 pixels there are 30 x 30 places: of the one dilated by 36 eight of nine taps never leave the
+padding, and oneDNN multiplies by those zeros all the same.
+"""
+
+from __future__ import annotations
+
+from mxopt.methods.graph_rewrites.graph import Graph, Node, Output
+
+# Below this share of its work a convolution is taken apart.
+WORTH = 0.5
+
+Seen = tuple  # (first place that a tap reads, the one after the last, first place that it writes)
+
+
+def unseen_taps(graph: Graph, node: Node):
+    """Leave out the taps of a dilated convolution that see only padding, wholly or in part.
+
+    On a side of n places a kernel of three taps dilated by d multiplies 3 n times, of which its
+    outer taps see the image n - d times each. So the convolution is the sum of nine 1 x 1 ones,
+    each over that part of the image that its tap sees: n + 2 (n - d) products for a side. Rows are
+    cut out first and columns out of those, so that gradients are summed in small parts too.
+    """
+    shape = graph.shapes.get(node.inputs[0]) if node.op == "Convolution" else None
+    if shape is None or len(shape) != 4:
+        return None
+    own, sides = node.attributes, shape[2:]
+    dilation, group = own.get("dilate", (1, 1)), own.get("num_group", 1)
+    plain = own["kernel"] == (3, 3) and own.get("stride", (1, 1)) == (1, 1) and group == 1
+    if not plain or own.get("pad") != dilation:
+        return None
+    rows, columns = (_seen(side, d) for side, d in zip(sides, dilation))
+    read = [sum(end - begin for begin, end, _ in taps.values()) for taps in (rows, columns)]
+    share = read[0] * read[1] / (9 * sides[0] * sides[1])
+    if share > WORTH:
+        return None
+    data, weight, *bias = node.inputs
+    strips = []
+    for row, in_row in rows.items():
+        strip = _part(graph, f"{node.name}_row{row}", data, 2, in_row, sides[0])
+        parts = []
+        for column, in_column in columns.items():
+            name = f"{node.name}_tap{row}{column}"
+            tap = graph.add("slice", f"{name}_weight", weight,
+                            begin=(None, None, row, column),
+                            end=(None, None, row + 1, column + 1))  # fmt: skip
+            part = _part(graph, name, strip, 3, in_column, sides[1])
+            own_bias = bias if row == column == 1 else []
+            part = graph.add("Convolution", name, part, tap, *own_bias, kernel=(1, 1),
+                             no_bias=not own_bias, num_filter=own["num_filter"])  # fmt: skip
+            parts.append(_placed(graph, name, part, 3, in_column, sides[1]))
+        total = _sum(graph, f"{node.name}_row{row}_sum", parts)
+        strips.append(_placed(graph, f"{node.name}_row{row}", total, 2, in_row, sides[0]))
+    total = _sum(graph, f"{node.name}_sum", strips)
+    what = f"3 x 3 dilated by {dilation[0]} at {sides[0]} x {sides[1]}: {share:.0%} of its work"
+    return total, "taps that see only padding left out", what
+
+
+def _seen(side: int, dilation: int) -> dict[int, Seen]:
+    """Return, for each of three taps that sees the image at all, which places of a side."""
+    offsets = {tap: (tap - 1) * dilation for tap in range(3)}
+    return {tap: (max(0, off), side + min(0, off), max(0, -off))
+            for tap, off in offsets.items() if abs(off) < side}  # fmt: skip
+
+
+def _part(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
+    """Cut what a tap reads out of an axis."""
+    begin, end, _ = seen
+    if end - begin == side:
+        return data
+    before = (None,) * axis
+    return graph.add("slice", f"{name}_seen", data, begin=(*before, begin), end=(*before, end))
+
+
+def _placed(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
+    """Put what a tap computed where it belongs on an axis, zeros around it."""
+    begin, end, at = seen
+    if end - begin == side:
+        return data
+    width = [0] * 8
+    width[2 * axis : 2 * axis + 2] = at, side - at - (end - begin)
+    return graph.add("Pad", f"{name}_placed", data, mode="constant", constant_value=0,
+                     pad_width=tuple(width))  # fmt: skip
+
+
+def _sum(graph: Graph, name: str, parts: list[Output]) -> Output:
+    return parts[0] if len(parts) == 1 else graph.add("add_n", name, *parts, num_args=len(parts))

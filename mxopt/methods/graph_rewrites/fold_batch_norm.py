@@ -1,0 +1,44 @@
+"""Batch norms with fixed statistics, folded into the convolution before them."""
+
+from __future__ import annotations
+
+from mxopt.methods.graph_rewrites.graph import Graph, Node
+
+
+def fixed_norm(graph: Graph, node: Node):
+    """Fold a batch norm that uses its running statistics in training too.
+
+    With ``use_global_stats``, as one fine-tunes with small batches, it is y = scale (x - mean) +
+    beta with scale = gamma / sqrt(variance + epsilon): the convolution with its filters times
+    scale and the bias beta - mean scale. Both are computed in every step, so gamma and beta learn.
+    """
+    own = node.attributes
+    if node.op != "BatchNorm" or not own.get("use_global_stats") or own.get("axis", 1) != 1:
+        return None
+    before = graph.nodes[node.inputs[0][0]]
+    alone = len(node.traced.readers[node.sources[0]]) == 1
+    if (
+        before["op"] != "Convolution"
+        or not alone
+        or any(node.traced.readers[node.number, output] for output in (1, 2))
+    ):
+        return None
+    data, weight, *bias = (tuple(link[:2]) for link in before["inputs"])
+    _, gamma, beta, mean, variance = node.inputs
+
+    def add(op, label, *inputs, **attributes):
+        return graph.add(op, f"{node.name}_{label}", *inputs, **attributes)
+
+    scale = add("_plus_scalar", "variance", variance, scalar=own.get("eps", 1e-3))
+    scale = add("rsqrt", "rsqrt", scale)
+    if not own.get("fix_gamma", True):
+        scale = add("elemwise_mul", "scale", gamma, scale)
+    filters = add("Reshape", "filters", scale, shape=(-1, 1, 1, 1))
+    weight = add("broadcast_mul", "weight", weight, filters)
+    shift = add("elemwise_sub", "shift", beta, add("elemwise_mul", "centre", mean, scale))
+    for each in bias:
+        shift = add("elemwise_add", "bias", shift, add("elemwise_mul", "scaled", each, scale))
+    attributes = {**before["attrs"], "no_bias": False}
+    folded = add("Convolution", "folded", data, weight, shift, **attributes)
+    what = f"{before['attrs']['num_filter']} channels"
+    return folded, "fixed batch norms folded into convolutions", what

@@ -1,0 +1,76 @@
+"""Channels filled up to whole blocks of oneDNN's memory layout."""
+
+from __future__ import annotations
+
+from mxopt.methods.graph_rewrites.graph import Graph, Node, Traced, value
+from mxopt.methods.graph_rewrites.relu6 import BLOCK
+
+# Of fewer channels than this, such as a classifier's, too many would be added.
+FEWEST = 17
+
+
+def whole_blocks(graph: Graph, node: Node):
+    """Fill the channels between convolutions up to a multiple of 16, with zeros.
+
+    oneDNN's fast kernels take channels in blocks of 16; beside 24 of them, MobileNetV2's largest
+    layers fall out of that layout. Channels that a convolution makes with a weight and a bias of
+    zero are zero; those that the next one reads with a weight of zero add nothing. The weights stay
+    as they are: the zeros are put beside them in every step, which costs next to nothing.
+    """
+    if not _dense(node.op, node.attributes):
+        return None
+    data, weight, *bias = node.inputs
+    more, also = _missing(node.traced, node.number), _missing(node.traced, node.sources[0][0])
+    if not more and not also:
+        return None
+    own = node.attributes
+    filters, kernel = own["num_filter"], tuple(own["kernel"])
+    shape = graph.shapes[weight]
+    if also:
+        zeros = graph.full((filters, also, *kernel), 0)
+        weight = graph.add("Concat", f"{node.name}_read", weight, zeros, dim=1, num_args=2)
+    if more:
+        zeros = graph.full((more, shape[1] + also, *kernel), 0)
+        weight = graph.add("Concat", f"{node.name}_made", weight, zeros, dim=0, num_args=2)
+        bias = [graph.add("Concat", f"{node.name}_bias", each, graph.full((more,), 0), dim=0,
+                          num_args=2) for each in bias]  # fmt: skip
+    filled = graph.add("Convolution", f"{node.name}_filled", data, weight, *bias,
+                       **{**own, "num_filter": filters + more})  # fmt: skip
+    what = f"{filters} to {filters + more}" if more else f"{shape[1]} + {also} read"
+    return filled, "channels filled up to blocks of 16", what
+
+
+def _missing(traced: Traced, start: int) -> int:
+    """Return how many channels a node's output lacks, 0 if they cannot be added.
+
+    They can if only convolutions over all channels make and read them, with sums in between.
+    """
+    places = {id(raw): number for number, raw in enumerate(traced.nodes)}
+    family, todo, filters = set(), [start], 0
+    while todo:
+        number = todo.pop()
+        if number in family:
+            continue
+        family.add(number)
+        raw = traced.nodes[number]
+        if raw["op"] == "elemwise_add":
+            todo += [link[0] for link in raw["inputs"]]
+        elif _dense(raw["op"], _attributes(raw)):
+            filters = _attributes(raw)["num_filter"]
+        else:
+            return 0
+        for reader, slot in traced.readers[number, 0]:
+            if reader["op"] == "elemwise_add":
+                todo.append(places[id(reader)])
+            elif slot or not _dense(reader["op"], _attributes(reader)):
+                return 0
+    return -filters % BLOCK if filters >= FEWEST else 0
+
+
+def _dense(op: str, attributes: dict) -> bool:
+    """Whether a node is a convolution in which all channels meet."""
+    return op == "Convolution" and attributes.get("num_group", 1) == 1
+
+
+def _attributes(raw: dict) -> dict:
+    return {name: value(text) for name, text in raw.get("attrs", {}).items()}

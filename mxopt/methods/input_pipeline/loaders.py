@@ -1,0 +1,189 @@
+"""Loaders: what yields the batches of an epoch, from the host or from the devices themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mxnet import gluon, nd
+
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
+from mxopt.data import ndarray_memory as host
+from mxopt.methods.data_parallel.parallel import WHOLE, Share, split_and_load, split_sizes
+from mxopt.methods.input_pipeline import workers
+from mxopt.methods.input_pipeline.samplers import EpochSampler, ShareSampler, epoch_order
+
+
+class Batch(NamedTuple):
+    """One step's data.
+
+    Attributes:
+        shards: for each context that has samples, a tuple of arrays (samples, ...) on it.
+        size: samples of the step, those of other processes included.
+        idle: whether none of them is this process's. It then holds another one's, so that the
+            same graph can be run with a loss that counts nothing.
+    """
+
+    shards: list[tuple]
+    size: int
+    idle: bool = False
+
+
+class HostLoader:
+    """Batches assembled on the host, then copied to the contexts.
+
+    By ``gluon.data.DataLoader`` in this process, or by ``plan.workers`` processes that are watched
+    (:mod:`mxopt.methods.input_pipeline.workers`).
+
+    Args:
+        dataset: what is indexed.
+        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given, and
+            always in workers.
+        share: this process's part of every batch; all of it if not given.
+        finish: made of each context's arrays of a batch, on that context; nothing if not given.
+
+    Raises:
+        CapacityError: shared memory does not hold the batches that workers have under way.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        plan: Plan,
+        contexts: list,
+        shuffle: bool,
+        batchify=None,
+        share: Share = WHOLE,
+        finish: Callable | None = None,
+    ):
+        self._contexts, self._share, self._finish = contexts, share, finish
+        self._batch_size, self.step = plan.batch_size, 0
+        self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
+        starts = range(0, len(dataset), plan.batch_size)
+        self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
+        batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
+        self._batches = ShareSampler(batches, share)
+        self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
+        if plan.workers:
+            samples = min(plan.batch_size, len(dataset))
+            size = samples * host.sample_bytes(dataset[0])
+            workers.check_shared_memory(size, plan.workers, self._ahead)
+            self._workers = workers.Workers(dataset, plan.workers)
+        else:
+            self._workers = None
+            self._loader = gluon.data.DataLoader(
+                dataset,
+                batch_sampler=self._batches,
+                batchify_fn=batchify or host.batchify,
+            )
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next pass is, counted from 0; it decides the order."""
+        return self._sampler.epoch
+
+    @epoch.setter
+    def epoch(self, number: int):
+        self._sampler.epoch = number
+
+    def __len__(self):
+        return len(self._batches)
+
+    def __iter__(self):
+        step, self.step = self.step, 0
+        self._sampler.skipped = step * self._batch_size
+        working = self._workers
+        loaded = working.load(self._batches, self._ahead) if working else self._loader
+        for arrays, size in zip(loaded, self._sizes[step:]):
+            idle = not self._share.of(range(size))
+            shards = split_and_load(arrays, self._contexts)
+            yield Batch(_finished(shards, self._finish), size, idle)
+
+
+class TakeRows:
+    """Makes batches of row numbers, in one go for each array.
+
+    Args:
+        arrays: each of shape (samples, ...), on the host.
+    """
+
+    def __init__(self, arrays: tuple):
+        self._kept = [host.view(array) for array in arrays]
+
+    def __call__(self, rows: list[int]) -> list:
+        """Return the arrays' rows, (len(rows), ...)."""
+        taken = []
+        for kept in self._kept:
+            array, memory = host.empty((len(rows), *kept.shape[1:]), kept.dtype)
+            kept.take(rows, axis=0, out=memory, mode="clip")  # any other mode takes a detour
+            taken.append(array)
+        return taken
+
+
+class DeviceLoader:
+    """Batches taken from arrays that live on the contexts; nothing is copied between them.
+
+    Each context holds every n-th sample and draws its share of a batch from those. On one
+    context the batches are those of :class:`HostLoader`.
+
+    Args:
+        resident: one tuple of arrays for each context.
+        share: this process's part of every batch; each process holds all samples.
+        finish: as for :class:`HostLoader`.
+
+    Raises:
+        PlanError: there are more contexts than samples in a batch.
+    """
+
+    def __init__(
+        self,
+        resident: list[tuple],
+        plan: Plan,
+        shuffle: bool,
+        share: Share = WHOLE,
+        finish: Callable | None = None,
+    ):
+        self._finish = finish
+        self._resident, self._shuffle, self._seed = resident, shuffle, plan.seed
+        self._share = share
+        self._shares = split_sizes(plan.batch_size, len(resident))
+        self.epoch = self.step = 0
+        if not self._shares[-1]:
+            raise PlanError(
+                f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
+                "preprocess='device' needs at least one for each"
+            )
+
+    def __len__(self):
+        return max(
+            -(-len(arrays[0]) // share) for arrays, share in zip(self._resident, self._shares)
+        )
+
+    def __iter__(self):
+        orders = [
+            epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
+            for arrays in self._resident
+        ]
+        begin, self.epoch, self.step = self.step, self.epoch + 1, 0
+        for step in range(begin, len(self)):
+            shards, size = [], 0
+            for arrays, order, share in zip(self._resident, orders, self._shares):
+                rows = order[step * share : (step + 1) * share]
+                size += len(rows)
+                own = self._share.of(rows)
+                if len(own):
+                    shards.append(_taken(arrays, own))
+            idle = not shards
+            shards = shards or [_taken(self._resident[0], orders[0][:1])]
+            yield Batch(_finished(shards, self._finish), size, idle)
+
+
+def _taken(arrays: tuple, rows) -> tuple:
+    """Return the rows of arrays, on the context where they are."""
+    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
+    return tuple(nd.take(array, index) for array in arrays)
+
+
+def _finished(shards: list[tuple], finish: Callable | None) -> list[tuple]:
+    return [finish(*arrays) for arrays in shards] if finish else shards

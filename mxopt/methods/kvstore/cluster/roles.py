@@ -1,0 +1,135 @@
+"""Roles: which processes there are, where each runs, and the environment that tells it so.
+
+The variables are those of MXNet's page "Distributed Training in MXNet" and of ps-lite, its
+parameter server. ``MXOPT_WORKER`` is added, a worker's number: ps-lite ranks workers by address and
+port, which nobody knows before.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mxopt.core.errors import PlanError
+
+LOOPBACK = "127.0.0.1"
+
+
+class Role(NamedTuple):
+    """One process of a job.
+
+    Attributes:
+        kind: ``scheduler``, ``server`` or ``worker``; ``number`` counts from 0 within its kind.
+        host: where to start it by ssh; empty for this machine.
+        variables: its environment, beside what all have.
+    """
+
+    kind: str
+    number: int
+    host: str
+    variables: dict[str, str]
+
+    def __str__(self):
+        name = self.kind if self.kind == "scheduler" else f"{self.kind} {self.number}"
+        return f"{name} on {self.host or 'this machine'}"
+
+
+def on_hosts(workers: int, hosts: list[str] | None, port: int,
+             address: Callable = socket.gethostbyname) -> list[Role]:  # fmt: skip
+    """Return the roles of a job that one launcher starts.
+
+    The scheduler is on the first host, a server on each, and workers go round the hosts; so
+    the work of adding up, and its traffic, is spread as evenly as the training.
+
+    Args:
+        workers: how many train.
+        hosts: names for ssh, ``user@`` allowed; a host named twice takes two workers a round. This
+            machine if there are none.
+        port: a free one on the first host.
+        address: turns a host's name into its IP address.
+
+    Raises:
+        PlanError: a host has no address, or one that the others cannot reach.
+    """
+    turns = [(hosts or [""])[worker % len(hosts or [""])] for worker in range(workers)]
+    used = list(dict.fromkeys(turns))
+    addresses = addresses_of(used, address)
+    root = addresses[used[0]]
+
+    def role(kind, number, host):
+        return Role(kind, number, host, variables(kind, number, workers, len(used), root, port,
+                                                   addresses[host]))  # fmt: skip
+
+    return [
+        role("scheduler", 0, used[0]),
+        *(role("server", number, host) for number, host in enumerate(used)),
+        *(role("worker", number, host) for number, host in enumerate(turns)),
+    ]
+
+
+def worker_number(environment: Mapping[str, str]) -> int:
+    """Return the number of the worker that has this environment; 0 for a process alone."""
+    return int(environment.get("MXOPT_WORKER", environment.get("HOROVOD_RANK", 0)))
+
+
+def read_hosts(path: Path) -> list[str]:
+    """Return the hosts of a file: one a line, empty lines and those with ``#`` left out.
+
+    Raises:
+        PlanError: it cannot be read, has no host, or a line is not a host's name.
+    """
+    try:
+        lines = [line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot read the hosts in {path}: {error}") from None
+    hosts = [line for line in lines if line]
+    for host in hosts:
+        # ssh would take a name that begins with a dash for an option.
+        if not re.fullmatch(r"(\w[\w.-]*@)?\w[\w.:-]*", host):
+            raise PlanError(f"{path}: {host!r} is not a host; write one name or address a line")
+    if not hosts:
+        raise PlanError(f"{path} names no host; write one name or address a line")
+    return hosts
+
+
+def addresses_of(hosts: list[str], address: Callable) -> dict[str, str]:
+    """Return each host's IP address, that of the loopback for this machine.
+
+    Raises:
+        PlanError: a host has none, or one that the others cannot reach.
+    """
+    found = {}
+    for host in hosts:
+        try:
+            found[host] = address(host.rpartition("@")[2]) if host else LOOPBACK
+        except OSError as error:
+            raise PlanError(
+                f"host {host!r} has no address here ({error}); write its IP address instead"
+            ) from None
+    local = [host for host in hosts if found[host].startswith("127.")]
+    if local and len(local) < len(hosts):
+        raise PlanError(
+            f"host {local[0]!r} is {found[local[0]]} here, where other hosts cannot reach it; "
+            "write its IP address instead"
+        )
+    return found
+
+
+def variables(
+    kind: str, number: int, workers: int, servers: int, root: str, port: int, node: str
+) -> dict[str, str]:
+    """Return a role's environment; ``root`` is the scheduler's address, ``node`` its own."""
+    own = {"MXOPT_WORKER": str(number)} if kind == "worker" else {}
+    return {
+        "DMLC_ROLE": kind,
+        "DMLC_PS_ROOT_URI": root,
+        "DMLC_PS_ROOT_PORT": str(port),
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(servers),
+        # Left to itself ps-lite takes the first interface that is not the loopback, if any.
+        "DMLC_NODE_HOST": node,
+        **own,
+    }

@@ -1,0 +1,1 @@
+"""Layer freezing: stages that do not learn become part of preprocessing."""

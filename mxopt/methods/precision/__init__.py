@@ -1,0 +1,1 @@
+"""Precision: float32, float16 and automatic mixed precision."""

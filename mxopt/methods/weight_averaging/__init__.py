@@ -1,0 +1,1 @@
+"""Weight averaging: evaluate the mean of the weights of the last steps."""

@@ -1,0 +1,1 @@
+"""Semantic segmentation: the tour and the second recipe of the chapter."""

@@ -1,0 +1,277 @@
+"""DeepLabv3 on MobileNetV2: a segmenter small enough for two CPU cores.
+
+Architecture: Sandler et al., "MobileNetV2" (2018), with output stride 16 and the reduced head of
+its section 6.3; Chen et al., "Rethinking Atrous Convolution" (2017). Every convolution has a bias
+and there is no batch normalisation, as in the published weights
+(:mod:`mxopt.recipes.segmentation.weights`), into which it is folded.
+
+**Where the scores sit.** Four strides of 2 leave a score at every 16th pixel, and the scores are
+then stretched from border to border. Both agree only for sides of 16 n + 1, such as the original's
+513: pixels 0, 16, ..., 16 n. At a side of 16 n, TensorFlow's padding puts the scores at pixels 15,
+31, ..., 16 n - 1, and stretching moves them by up to 15 pixels, which costs thin things such as
+people dearly. ``padding="grid"`` therefore repeats the last row and column of the image, computes
+at 16 n + 1 and cuts the scores back; ``padding="same"`` does as the original would.
+
+**SAME padding without padding operators.** TensorFlow pads a convolution of stride 2 by (1, 1) at
+an odd side and by (0, 1) at an even one. MXNet pads both ends alike, and a hybridised network does
+not know its sides. But mirrored, (0, 1) is (1, 0), which is as good as (1, 1): at an even side the
+stride never reaches the second 1. So ``padding="same"`` mirrors the image in both directions, keeps
+its 3 x 3 kernels mirrored, and mirrors the scores back: exact at every size.
+
+**What a CPU is slow at, and the way round it.** Two options change how the same scores are
+computed, and one changes them a little:
+
+- ``interleaved``: oneDNN 2.4 differentiates a dilated depthwise convolution by matrix products over
+  copies of its input, at a fiftieth of its usual speed. A convolution dilated by 2 never mixes even
+  with odd rows or columns, so it is the plain convolution on four grids, each of every second pixel
+  in both directions. The blocks in between work pixel by pixel and do not mind: the image is taken
+  apart before the dilated blocks and put together after them.
+- ``bounded``: ReLU6 is ``clip``, which MXNet 1.9 does not have in oneDNN's memory layout: every one
+  costs two conversions, and as many again backwards. Stages after the first ``bounded`` ones take a
+  plain ReLU, which is not the function the weights were trained with, but nearly.
+- Scores are stretched by two products with a matrix of weights, in place of ``BilinearResize2D``,
+  whose gradient is computed pixel by pixel. This one has no switch.
+"""
+
+from __future__ import annotations
+
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from mxopt.core.errors import PlanError
+
+IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+VOC_CLASSES = 21
+
+# Expansion, channels, stride and dilation of each inverted residual. In place of a stride of 2
+# where the 160 channels begin, the blocks after that one are dilated by 2: an output stride of 16.
+_BLOCKS = (
+    *[(1, 16, 1, 1)],
+    *[(6, 24, 2, 1), (6, 24, 1, 1)],
+    *[(6, 32, 2, 1), (6, 32, 1, 1), (6, 32, 1, 1)],
+    *[(6, 64, 2, 1), (6, 64, 1, 1), (6, 64, 1, 1), (6, 64, 1, 1)],
+    *[(6, 96, 1, 1), (6, 96, 1, 1), (6, 96, 1, 1)],
+    *[(6, 160, 1, 1), (6, 160, 1, 2), (6, 160, 1, 2)],
+    *[(6, 320, 1, 2)],
+)
+_HEAD_CHANNELS = 256
+_OUTPUT_STRIDE = 16
+# The first convolution, each block that is not dilated, and those that are, together.
+STAGES = 2 + sum(dilation == 1 for *_, dilation in _BLOCKS)
+PADDINGS = ("grid", "same")
+
+
+def relu(F, x):
+    """Return ``max(x, 0)``."""
+    return F.Activation(x, "relu")
+
+
+def relu6(F, x):
+    """Return ``min(max(x, 0), 6)``."""
+    return F.clip(x, 0, 6)
+
+
+class Stem(gluon.HybridBlock):
+    """The image made ready, and the first convolution.
+
+    Takes (samples, 3, height, width), returns (samples, 32, about half of both).
+    """
+
+    def __init__(self, mirrored, mean, deviation, activate, **kwargs):
+        super().__init__(**kwargs)
+        self._mirrored, self._activate = mirrored, activate
+        # (x - shift) / scale is then 2 (x * deviation + mean) - 1.
+        self._scale = tuple(1 / (2 * d) for d in deviation)
+        self._shift = tuple((1 - 2 * m) / (2 * d) for m, d in zip(mean, deviation))
+        with self.name_scope():
+            self.convolution = nn.Conv2D(32, 3, 2, 1, in_channels=3)
+
+    def hybrid_forward(self, F, x):
+        """Normalise, pad or mirror, convolve."""
+        if not self._mirrored:
+            x = F.pad(x, mode="edge", pad_width=(0, 0, 0, 0, 0, 1, 0, 1))
+        x = F.image.normalize(x, mean=self._shift, std=self._scale)
+        if self._mirrored:
+            x = F.reverse(x, axis=(2, 3))
+        return self._activate(F, self.convolution(x))
+
+
+class InvertedResidual(gluon.HybridBlock):
+    """Widen by a 1 x 1 convolution, filter each channel alone by a 3 x 3 one, narrow again.
+
+    The input is added to the output where their shapes agree (Sandler et al., 2018, section 3.3).
+    """
+
+    def __init__(self, inputs, expansion, channels, stride, dilation, activate, **kwargs):
+        super().__init__(**kwargs)
+        self._activate, self._residual = activate, stride == 1 and inputs == channels
+        width = inputs * expansion
+        with self.name_scope():
+            self.expand = nn.Conv2D(width, 1, in_channels=inputs) if expansion > 1 else None
+            self.depthwise = nn.Conv2D(
+                width, 3, stride, dilation, dilation, groups=width, in_channels=width
+            )
+            self.project = nn.Conv2D(channels, 1, in_channels=width)
+
+    def hybrid_forward(self, F, x):
+        """Take and return (samples, channels, height, width)."""
+        y = self._activate(F, self.expand(x)) if self.expand else x
+        y = self.project(self._activate(F, self.depthwise(y)))
+        return x + y if self._residual else y
+
+    def convolutions(self) -> list[nn.Conv2D]:
+        """Return its convolutions in order."""
+        return [*([self.expand] if self.expand else []), self.depthwise, self.project]
+
+
+class Interleaved(gluon.HybridBlock):
+    """Apply a block to the four grids of every second row and column, and weave the results.
+
+    What convolutions dilated by 2 compute, by convolutions that are not. Takes and returns
+    (samples, channels, height, width), both sides at least 2; ``body`` must keep the sides.
+    """
+
+    def __init__(self, body, **kwargs):
+        super().__init__(**kwargs)
+        self.body = body
+
+    def hybrid_forward(self, F, x):
+        """Take apart, apply, put together."""
+        grids = []
+        for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            grid = F.slice(x, (None, None, row, column), (None,) * 4, step=(1, 1, 2, 2))
+            # With an odd side the first grid is the largest, and the others are filled up to it.
+            done = self.body(grid)
+            if grids:
+                done = F.pad(done, mode="edge", pad_width=(0, 0, 0, 0, 0, 1, 0, 1))
+                done = F.slice_like(done, grids[0], axes=(2, 3))
+            grids.append(done)
+        woven = F.reshape(F.stack(*grids, axis=0), (-4, 2, 2, 0, 0, 0, 0))
+        woven = F.transpose(woven, (2, 3, 4, 0, 5, 1))
+        return F.slice_like(F.reshape(woven, (0, 0, -3, -3)), x, axes=(2, 3))
+
+
+class Head(gluon.HybridBlock):
+    """Scores from what the stages found, at the resolution of the image.
+
+    What is seen at a place is joined by the average of all places; from both come scores.
+    """
+
+    def __init__(self, inputs, classes, mirrored, **kwargs):
+        super().__init__(**kwargs)
+        self._mirrored = mirrored
+        with self.name_scope():
+            self.local = nn.Conv2D(_HEAD_CHANNELS, 1, in_channels=inputs, activation="relu")
+            self.whole = nn.Conv2D(_HEAD_CHANNELS, 1, in_channels=inputs, activation="relu")
+            self.join = nn.Conv2D(
+                _HEAD_CHANNELS, 1, in_channels=2 * _HEAD_CHANNELS, activation="relu"
+            )
+            self.scores = nn.Conv2D(classes, 1, in_channels=_HEAD_CHANNELS)
+
+    def hybrid_forward(self, F, x, image=None):
+        """Take (samples, inputs, h, w); ``image`` gives the sides wanted where it is mirrored."""
+        local, whole = self.local(x), self.whole(F.contrib.AdaptiveAvgPooling2D(x, output_size=1))
+        whole = F.broadcast_like(whole, local, lhs_axes=(2, 3), rhs_axes=(2, 3))
+        x = self.scores(self.join(F.concat(whole, local, dim=1)))
+        if self._mirrored:
+            x = F.reverse(x, axis=(2, 3))
+            return F.contrib.BilinearResize2D(x, image, mode="like", align_corners=True)
+        rows, columns = (_stretching(F, x, axis) for axis in (2, 3))
+        x = F.swapaxes(F.dot(F.swapaxes(x, 2, 3), rows), 2, 3)
+        return F.dot(x, columns)
+
+    def convolutions(self) -> list[nn.Conv2D]:
+        """Return its convolutions in order."""
+        return [self.local, self.whole, self.join, self.scores]
+
+
+def _stretching(F, x, axis):
+    """Return the weights (n, 16 (n - 1)) with which n places make 16 pixels between neighbours.
+
+    Pixel p lies p / 16 places from the first, and takes from each place 1 minus its distance.
+    """
+    places = F.contrib.arange_like(x, axis=axis)
+    line = F.slice_axis(F.slice_axis(x, axis=1, begin=0, end=1), axis=axis, begin=1, end=None)
+    line = F.repeat(line, repeats=_OUTPUT_STRIDE, axis=axis)
+    pixels = F.contrib.arange_like(line, axis=axis) / _OUTPUT_STRIDE
+    distance = F.abs(F.broadcast_sub(F.reshape(pixels, (1, -1)), F.reshape(places, (-1, 1))))
+    return F.BlockGrad(F.relu(1 - distance))
+
+
+class MobileNetDeepLab(gluon.HybridBlock):
+    """DeepLabv3 on MobileNetV2 with output stride 16.
+
+    Takes (samples, 3, height, width) float32, red green blue from 0 to 1, normalised with ``mean``
+    and ``deviation``; returns scores (samples, classes, height, width).
+
+    Args:
+        classes: how many scores a pixel gets.
+        padding: ``grid``, for sides that are multiples of 16, from 32 on, or ``same``,
+            TensorFlow's at any side (see the module).
+        interleaved: whether the dilated blocks are computed on four grids: the same scores.
+        bounded: how many stages, from the image on, have ReLU6, which the weights were trained
+            with; the others have ReLU. The head has ReLU throughout.
+        mean, deviation: what the input was normalised with, a number for each colour. The network
+            goes from there to the -1 to 1 that the weights take by itself, *before* the first
+            convolution: folded into its weights, this would be wrong at the borders, where zeros
+            are padded.
+
+    Attributes:
+        stages: ``STAGES`` blocks one after the other, from the image to (samples, 320, height / 16
+            + 1, width / 16 + 1); ``head`` makes scores of that. With ``grid`` the network is
+            nothing but these in a row, and can be split anywhere
+            (``mxopt.methods.layer_freezing``).
+
+    Raises:
+        PlanError: there is no such padding, or not so many stages.
+    """
+
+    def __init__(
+        self,
+        classes: int = VOC_CLASSES,
+        padding: str = "grid",
+        interleaved: bool = False,
+        bounded: int = STAGES,
+        mean=IMAGENET_MEAN,
+        deviation=IMAGENET_DEVIATION,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if padding not in PADDINGS:
+            raise PlanError(f"padding={padding!r} is not a choice; take one of grid, same")
+        if not 0 <= bounded <= STAGES:
+            raise PlanError(f"bounded={bounded} must be a number of stages, 0 to {STAGES}")
+        self.mirrored = padding == "same"
+        activations = [relu6] * bounded + [relu] * (STAGES - bounded)
+        with self.name_scope():
+            self.stages = nn.HybridSequential()
+            self.stages.add(Stem(self.mirrored, mean, deviation, activations[0]))
+            inputs, dilated = 32, nn.HybridSequential()
+            for expansion, channels, stride, dilation in _BLOCKS:
+                home = self.stages if dilation == 1 else dilated
+                activate = activations[min(len(self.stages), STAGES - 1)]
+                apart = 1 if interleaved else dilation
+                home.add(InvertedResidual(inputs, expansion, channels, stride, apart, activate))
+                inputs = channels
+            self.stages.add(Interleaved(dilated) if interleaved else dilated)
+            self.head = Head(inputs, classes, self.mirrored)
+
+    def hybrid_forward(self, F, x):
+        """Return scores at the resolution of the input."""
+        found = self.stages(x)
+        return self.head(found, x) if self.mirrored else self.head(found)
+
+    def convolutions(self) -> list[tuple[nn.Conv2D, int]]:
+        """Return all convolutions and what each is dilated by, in the order of the weights' file.
+
+        On interleaved grids a layer is not dilated itself: the number is that of the network.
+        """
+        stem, *blocks, dilated = self.stages
+        dilated = getattr(dilated, "body", dilated)
+        layers = [(stem.convolution, 1)]
+        for block, (*_, dilation) in zip([*blocks, *dilated], _BLOCKS):
+            layers += [
+                (layer, dilation if layer is block.depthwise else 1)
+                for layer in block.convolutions()
+            ]
+        return layers + [(layer, 1) for layer in self.head.convolutions()]

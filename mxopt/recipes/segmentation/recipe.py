@@ -1,0 +1,221 @@
+"""Semantic segmentation: the task of the chapter's tour and of its second recipe.
+
+People in Penn-Fudan's street scenes, resized and centre-cropped to a square as in the chapter, or
+the classes of a folder of your own images and masks.
+"""
+
+from __future__ import annotations
+
+import mxnet as mx
+from mxnet import gluon, nd
+from mxnet.gluon import nn
+
+from mxopt.core.errors import DataError, PlanError
+from mxopt.core.recipe import Data, Recipe
+from mxopt.data.download import FETCH_ERRORS
+from mxopt.methods.graph_rewrites.optimize import optimize
+from mxopt.recipes.segmentation.transform import Transform
+
+PENN_FUDAN_CLASSES = 2  # background, person
+
+
+class TinySegmenter(gluon.HybridBlock):
+    """A small encoder and decoder for the tour: from scratch, seconds an epoch on a CPU.
+
+    Takes (samples, 3, height, width), height and width multiples of 4, and returns class scores
+    (samples, classes, height, width).
+
+    Args:
+        classes: how many there are.
+        channels: width of the first layer.
+        norm: whether to normalise by batch; without it, several contexts give exactly the
+            gradients of one, because MXNet's batch statistics are taken per context.
+    """
+
+    def __init__(self, classes: int = 2, channels: int = 16, norm: bool = True, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.body = nn.HybridSequential()
+            for width, stride in ((1, 2), (2, 2), (4, 1), (4, 1)):
+                self.body.add(nn.Conv2D(channels * width, 3, stride, 1, use_bias=not norm))
+                if norm:
+                    self.body.add(nn.BatchNorm())
+                self.body.add(nn.Activation("relu"))
+            self.body.add(nn.Conv2D(classes, 1))
+
+    def hybrid_forward(self, F, x):
+        """Return scores at the resolution of the input."""
+        return F.contrib.BilinearResize2D(self.body(x), scale_height=4, scale_width=4)
+
+
+def _tiny(contexts, classes: int, channels: int = 16, norm: bool = True):
+    net = TinySegmenter(classes, channels, norm)
+    net.initialize(mx.init.Xavier(), ctx=contexts)
+    return net
+
+
+def _deeplab_resnet50(contexts, classes: int, size: int, fixed_statistics: bool = False):
+    """GluonCV's smaller DeepLabv3, from scratch: for comparing speed.
+
+    With fixed statistics its batch norms are those of fine-tuning with small batches.
+    """
+    from gluoncv.model_zoo import DeepLabV3
+
+    net = DeepLabV3(classes, "resnet50", aux=False, pretrained_base=False, crop_size=size,
+                    norm_kwargs={"use_global_stats": fixed_statistics})  # fmt: skip
+    net.initialize(mx.init.Xavier(), ctx=contexts, force_reinit=True)
+    # GluonCV's head learns ten times as fast as a pretrained rest, which this one does not have.
+    net.collect_params().setattr("lr_mult", 1)
+    return net
+
+
+def _deeplab_resnet101(contexts, classes: int, size: int):
+    """The chapter's network: COCO weights, a new head, no auxiliary output."""
+    from gluoncv import model_zoo
+    from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
+
+    try:
+        net = model_zoo.get_model(
+            "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
+        )
+    except FETCH_ERRORS as error:
+        raise DataError(
+            f"the weights of deeplab_resnet101_coco, which GluonCV fetches, are not to be had "
+            f"({error}). Connect to the network, or put GluonCV's files under ~/.mxnet/models."
+        ) from error
+    with net.name_scope():
+        net.head = _DeepLabHead(classes, height=size // 8, width=size // 8)
+    net.head.initialize(mx.init.Xavier(), ctx=contexts)
+    net.aux = False
+    net.auxlayer.collect_params().setattr("grad_req", "null")
+    return net
+
+
+def _deeplab_mobilenetv2(contexts, classes: int, **options):
+    """A network for two CPU cores: weights from Pascal VOC, people found before any training."""
+    from mxopt.recipes.segmentation.weights import load
+
+    return load(contexts, classes, **options)
+
+
+NETWORKS = {
+    "tiny": _tiny,
+    "deeplab_mobilenetv2": _deeplab_mobilenetv2,
+    "deeplab_resnet50": _deeplab_resnet50,
+    "deeplab_resnet101": _deeplab_resnet101,
+}
+_OF_ONE_SIZE = ("deeplab_resnet50", "deeplab_resnet101")  # they stretch scores to a fixed side
+
+
+class PixelLoss(gluon.HybridBlock):
+    """Softmax cross-entropy at every pixel; returns (samples,), the mean over each image.
+
+    For two classes it is log(1 + exp(d)) - d y, d being the second score minus the first: the same
+    number for less than a third of the time, because a softmax along the second axis is slow.
+    """
+
+    def __init__(self, classes: int, **kwargs):
+        super().__init__(**kwargs)
+        self._classes = classes
+        self._loss = gluon.loss.SoftmaxCrossEntropyLoss(axis=1)
+
+    def hybrid_forward(self, F, output, mask):
+        """Take scores (samples, classes, height, width) and masks (samples, height, width)."""
+        if self._classes != 2:
+            return self._loss(output, mask)
+        background, person = F.split(output, 2, axis=1, squeeze_axis=True)
+        difference = person - background
+        losses = F.Activation(difference, "softrelu") - F.cast(mask, "float32") * difference
+        return F.mean(losses, axis=0, exclude=True)
+
+
+def _data(size, classes, limit, root, early_size=None, early_epochs=1) -> Data:
+    from mxopt.data import MaskFolder, PennFudan
+
+    def split(name):
+        return MaskFolder(root, name, classes) if classes else PennFudan(name, root)
+
+    splits = {name: split(name) for name in ("train", "validation", "test")}
+    kind, origin = "real", "given folder"
+    if not classes:
+        kind, origin = splits["train"].location.kind, splits["train"].location.origin
+    if limit:
+        splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
+    early = (early_epochs, Transform(early_size)) if early_size else None
+    return Data(**splits, transform=Transform(size), kind=kind, origin=origin, early=early)
+
+
+def _metric(classes: int):
+    """Return GluonCV's metric with its two figures named: pixel accuracy, mean IoU of classes."""
+    from gluoncv.utils.metrics.segmentation import SegmentationMetric
+
+    class Named(SegmentationMetric):
+        def get(self):
+            return ["PixAcc", "mIoU"], list(super().get())
+
+    return Named(classes)
+
+
+def segmentation(
+    network: str = "tiny",
+    size: int = 96,
+    limit: int | None = None,
+    root: str | None = None,
+    classes: int | None = None,
+    early_size: int | None = None,
+    early_epochs: int = 1,
+    optimized: bool | list[str] = False,
+    **network_options,
+) -> Recipe:
+    """Return the segmentation recipe.
+
+    Args:
+        network: a name of ``NETWORKS``.
+        size: side of the square that images are cropped to, in pixels; a multiple of 16.
+        limit: at most so many samples of each split; ``None`` for all.
+        root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.data.locate`` does.
+        classes: given, ``root`` is a folder of your own (``mxopt.data.MaskFolder``) with so
+            many classes; not given, it is in Penn-Fudan's layout.
+        early_size: side of the square in the first ``early_epochs`` epochs of training, smaller
+            to be quicker (progressive resizing, as in Howard's fast.ai entry to DAWNBench, 2018).
+        optimized: whether the network is rewritten for this size
+            (``mxopt.methods.graph_rewrites``), which leaves its outputs as they are; or the names
+            of some rewrites.
+        network_options: passed on to the network.
+
+    Raises:
+        PlanError: there is no such network, or it cannot take that size; or classes without root.
+    """
+    if network not in NETWORKS:
+        raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
+    for name, side in (("size", size), ("early_size", early_size)):
+        if side is not None and (side < 16 or side % 16):
+            raise PlanError(f"{name}={side} must be a multiple of 16, at least 16")
+    if classes is not None and (classes < 2 or root is None):
+        raise PlanError(
+            f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
+        )
+    outputs = classes or PENN_FUDAN_CLASSES
+    pixel_loss = PixelLoss(outputs)
+    if network in _OF_ONE_SIZE:
+        if early_size:
+            raise PlanError(f"early_size={early_size}: {network} takes one size only; leave it out")
+        network_options["size"] = size
+
+    def make(contexts):
+        net = NETWORKS[network](contexts, outputs, **network_options)
+        example = nd.zeros((1, 3, size, size), ctx=contexts[0])
+        rewrites = None if optimized is True else optimized
+        return optimize(net, example, rewrites=rewrites) if optimized else net
+
+    def loss(output, mask):
+        # GluonCV's networks give a tuple, the scores first.
+        return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
+
+    return Recipe(
+        name=f"segmentation, {network}, {size} px",
+        data=lambda: _data(size, classes, limit, root, early_size, early_epochs),
+        network=make,
+        loss=loss,
+        metric=lambda: _metric(outputs),
+    )

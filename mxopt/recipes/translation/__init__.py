@@ -1,0 +1,1 @@
+"""Translation with a Transformer: the third recipe of the chapter."""

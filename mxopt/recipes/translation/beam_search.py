@@ -1,0 +1,232 @@
+"""Translating with a trained network: beam search over many sentences at once, BLEU and chrF.
+
+GluonNLP's one-step decoder computes every earlier word again for each new one, and its
+``BeamSearchSampler`` copies all states and a table of every candidate at each step. Here a word's
+keys and values are kept, what the encoder said is stored once for all beams of a sentence, and a
+sentence that is done leaves the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import sacrebleu
+from mxnet import autograd, nd
+
+from mxopt.core.errors import DataError, PlanError
+from mxopt.recipes.translation.cpu_operators import Pass
+from mxopt.recipes.translation.transformer import Translator
+
+BOS, EOS = 2, 3
+# Of the length penalty in Wu et al., "Google's Neural Machine Translation System" (2016), eq. 14.
+_PENALTY_OFFSET = 5
+
+
+def translate_all(
+    net: Translator,
+    sources: Sequence[Sequence[int]],
+    beam: int = 4,
+    alpha: float = 1.0,
+    max_length: int | None = None,
+    bos: int = BOS,
+    eos: int = EOS,
+    batch_size: int = 64,
+) -> list[list[int]]:
+    """Translate sentences, each the most likely one that a beam search finds.
+
+    Args:
+        net: a translator with its parameters on one context.
+        sources: words of each sentence, without ``bos`` and ``eos``.
+        beam: hypotheses kept for a sentence; 1 takes the likeliest word at each step.
+        alpha: of the length penalty ((5 + length) / 6) ** alpha that log-probabilities are divided
+            by; 0 favours short translations.
+        max_length: words of the longest translation, ``eos`` included; if not given, twice those
+            of its source and 10 more.
+        bos, eos: ids of the begin and the end of a sentence.
+        batch_size: sentences searched at a time; they are taken in order of length.
+
+    Returns:
+        The words of each translation, in the order of the sources, without ``bos`` and ``eos``.
+
+    Raises:
+        PlanError: the beam or the batch size is less than 1, or alpha is less than 0.
+        DataError: a source, or ``max_length``, is longer than the network has positions for.
+    """
+    if beam < 1 or batch_size < 1:
+        raise PlanError(f"beam={beam} and batch_size={batch_size} must be at least 1")
+    if alpha < 0:
+        raise PlanError(f"alpha={alpha} would reward short translations; take 0 or more")
+    if max_length is not None and max_length > net.max_target_length:
+        raise DataError(
+            f"max_length={max_length} is more than the {net.max_target_length} words that this "
+            "network has positions for"
+        )
+    order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
+    translations: list = [None] * len(sources)
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        chosen = [[*sources[row], eos] for row in rows]
+        limits = [max_length or 2 * len(source) + 10 for source in chosen]
+        limits = np.minimum(limits, net.max_target_length)
+        for row, words in zip(rows, _search(net, chosen, beam, alpha, limits, bos, eos)):
+            translations[row] = words
+    return translations
+
+
+def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict:
+    """Score translations against one reference each.
+
+    Returns:
+        ``bleu`` and ``chrf``, both 0 to 100, and sacrebleu's ``bleu_signature`` and
+        ``chrf_signature``, without which such numbers cannot be compared (Post, "A Call for
+        Clarity in Reporting BLEU Scores", 2018).
+
+    Raises:
+        DataError: there are no sentences, or not as many of one as of the other.
+    """
+    if len(hypotheses) != len(references) or not references:
+        raise DataError(
+            f"{len(hypotheses)} translations cannot be scored against {len(references)} "
+            "references; give one reference for each, and at least one"
+        )
+    scores = {}
+    for name, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF())):
+        scores[name] = metric.corpus_score(list(hypotheses), [list(references)]).score
+        scores[f"{name}_signature"] = str(metric.get_signature())
+    return scores
+
+
+def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
+    """Return the best translation of each source; as long a batch as there are sources."""
+
+    def penalty(length):
+        return ((_PENALTY_OFFSET + length) / (_PENALTY_OFFSET + 1)) ** alpha
+
+    with autograd.predict_mode():
+        decoder = _Decoder(net, sources)
+        rows = np.arange(len(sources))  # which source a row of the arrays below belongs to
+        best: list = [None] * len(sources)
+        # One hypothesis for a source at first; words (rows, beam, length), log-probabilities.
+        words = np.zeros((len(rows), 1, 0), np.int64)
+        logs = np.zeros((len(rows), 1))
+        alive = np.ones((len(rows), 1), bool)
+        scores = np.zeros((len(rows), 1))
+        last = np.full((len(rows), 1), bos)
+        length = 0
+        while len(rows):
+            length += 1
+            ids, gains = decoder.step(last, beam)
+            # Candidates: every live hypothesis with each of its likeliest words, and the done ones.
+            candidates = np.where(alive[..., None], (logs[..., None] + gains) / penalty(length),
+                                  -np.inf)  # fmt: skip
+            width = candidates.shape[2]
+            flat = np.concatenate(
+                [candidates.reshape(len(rows), -1), np.where(alive, -np.inf, scores)], axis=1
+            )
+            top = np.argsort(-flat, axis=1, kind="stable")[:, :beam]
+            scores = np.take_along_axis(flat, top, axis=1)
+            grown = alive.shape[1] * width
+            new = top < grown
+            parents = np.where(new, top // width, top - grown)
+            word = np.where(
+                new, np.take_along_axis(ids.reshape(len(rows), -1), np.minimum(top, grown - 1), 1),
+                eos,
+            )  # fmt: skip
+            extended = np.take_along_axis(words, parents[..., None], axis=1)
+            words = np.concatenate([extended, word[..., None]], axis=2)
+            alive = new & (word != eos) & np.isfinite(scores)
+            logs = np.where(alive, scores * penalty(length), -np.inf)
+
+            # A live hypothesis can at best end at once without losing anything, at the limit.
+            hope = (logs / penalty(limits[rows])[:, None]).max(axis=1)
+            done = (hope <= scores[:, 0]) & ~alive[:, 0] | (length >= limits[rows])
+            for row in np.flatnonzero(done):
+                best[rows[row]] = _until(words[row, 0].tolist(), eos)
+            keep = np.flatnonzero(~done)
+            decoder.keep(keep, parents[keep])
+            rows, words, logs, alive, scores, last = (
+                a[keep] for a in (rows, words, logs, alive, scores, word)
+            )
+    return best
+
+
+def _until(words: list[int], end: int) -> list[int]:
+    return words[: words.index(end)] if end in words else words
+
+
+class _Decoder:
+    """The network as it is after some words, for a batch of sources with some beams each."""
+
+    def __init__(self, net: Translator, sources: list[list[int]]):
+        context = net.projection.weight.list_ctx()[0]
+        lengths = np.array([len(source) for source in sources], np.float32)
+        ids = np.zeros((len(sources), int(lengths.max())), np.float32)
+        for row, source in zip(ids, sources):
+            row[: len(source)] = source
+        ids, lengths = nd.array(ids, ctx=context), nd.array(lengths, ctx=context)
+        net.check_lengths(ids, ids[:, :1])
+        # Nothing is dropped here, and forward MXNet's own layer norm is the quick one.
+        self._run = Pass(nd, lengths, (), net.units, net.heads, dropout=0)
+        self._net, self._context = net, context
+        self._padding = net.padding(nd, ids, lengths)
+        memory = net.encode(self._run, ids, self._padding)
+        cells = net.decoder.transformer_cells
+        self._memory = [self._run.memory(memory, cell.attention_cell_inter) for cell in cells]
+        self._past: list = [None] * len(cells)
+        self._length = 0
+
+    def step(self, words: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the likeliest words after words (rows, beam), which follow those of the steps
+        before: ids and log-probabilities, both (rows, beam, count).
+        """
+        run, net = self._run, self._net
+        rows, beam = words.shape
+        ids = nd.array(words, ctx=self._context)
+        table = run.value(net.decoder.position_weight)
+        vectors = run.value(net.target_embedding.weight)
+        x = nd.take(vectors, ids) * net.units**0.5
+        x = nd.broadcast_add(x, table[self._length].reshape((1, 1, -1)))
+        x = run.norm(x, net.decoder.layer_norm, ids)
+        padding = nd.broadcast_axis(self._padding, axis=1, size=beam)
+        for layer, cell in enumerate(net.decoder.transformer_cells):
+            # Each hypothesis looks at its own words, so here it is a sample of one word.
+            alone = x.reshape((rows * beam, 1, -1))
+            own = run.memory(alone, cell.attention_cell_in)
+            if self._past[layer]:
+                own = [nd.concat(old, new, dim=1) for old, new in zip(self._past[layer], own)]
+            self._past[layer] = own
+            read = run.attend(alone, own, cell.attention_cell_in).reshape((rows, beam, -1))
+            x = run.residual(x, run.layer(read, cell.proj_in), cell.layer_norm_in, ids)
+            # All hypotheses of a sentence look at the same source, as words of one sample.
+            read = run.attend(x, self._memory[layer], cell.attention_cell_inter, padding)
+            x = run.residual(x, run.layer(read, cell.proj_inter), cell.layer_norm_inter, ids)
+            x = run.feed_forward(x, cell.ffn, ids)
+        self._length += 1
+        self._beam = beam
+        logs = nd.log_softmax(run.layer(x, net.projection), axis=-1)
+        count = min(count, net.vocabulary)
+        logs, ids = nd.topk(logs, k=count, axis=-1, ret_typ="both", dtype="int32")
+        logs, ids = logs.asnumpy().astype(np.float64), ids.asnumpy()
+        # In the order of the vocabulary, so that of equal scores the same one is always first.
+        order = ids.argsort(axis=-1)
+        return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(logs, order, axis=-1)
+
+    def keep(self, rows: np.ndarray, parents: np.ndarray) -> None:
+        """Go on with these rows, and in each with the hypotheses that these beams had before."""
+        if not len(rows):
+            return
+        hypotheses = (rows[:, None] * self._beam + parents).reshape(-1)
+        self._past = [self._take(arrays, hypotheses) for arrays in self._past]
+        if len(rows) * self._net.heads < len(self._padding):
+            self._memory = [self._take(arrays, rows) for arrays in self._memory]
+            [self._padding] = self._take([self._padding], rows)
+
+    def _take(self, arrays: Iterable, rows: np.ndarray) -> list:
+        """Return these rows of arrays (rows * heads, length, ...)."""
+        heads = self._net.heads
+        if len(rows) * heads == len(arrays[0]) and (rows == np.arange(len(rows))).all():
+            return arrays
+        index = (rows[:, None] * heads + np.arange(heads)).reshape(-1)
+        index = nd.array(index, ctx=self._context, dtype="int32")
+        return [nd.take(array, index) for array in arrays]

@@ -1,0 +1,214 @@
+"""Translation: English to German with a Transformer.
+
+The chapter's third recipe. Sentences are cut into subwords of one vocabulary for both languages,
+the network learns to name each next target word, and what it can is judged by translations: BLEU
+and chrF of beam search against what people wrote.
+
+    >>> mxopt run translation bucketing=tokens batch_size=2048 optimizer=adam ...  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import functools
+
+import mxnet as mx
+from mxnet import gluon
+
+from mxopt.core.errors import DataError, PlanError
+from mxopt.core.recipe import Data, Recipe
+from mxopt.data import Multi30k, ParallelFolder, sources, wmt
+from mxopt.data.long_sentences import rows_within
+from mxopt.data.subwords import train_subwords
+from mxopt.methods.bucketing.sequences import PairBatch
+from mxopt.recipes.translation.beam_search import bleu_and_chrf, translate_all
+from mxopt.recipes.translation.cpu_operators import PIECES
+from mxopt.recipes.translation.loss import TranslationLoss, TranslatorLoss
+from mxopt.recipes.translation.transformer import (
+    MODEL,
+    Translator,
+    transformer_en_de_512,
+    translator,
+)
+
+LOSSES = ("one-hot", "pick", "fused")
+SPLITS = ("train", "validation", "test")
+
+
+class WithLoss(gluon.HybridBlock):
+    """A translator and the loss of its scores, as one block.
+
+    Takes what the translator takes and then the words that should have come out; returns the
+    losses (samples,), each the sum over a sentence's words.
+    """
+
+    def __init__(self, net, loss, **kwargs):
+        super().__init__(**kwargs)
+        self.translator, self.loss = net, loss
+
+    def hybrid_forward(self, F, source, target, source_length, target_length, words):
+        """Return the losses of the samples, (samples,)."""
+        scores = self.translator(source, target, source_length, target_length)
+        return self.loss(scores, words, target_length)
+
+
+def translation(
+    root: str | None = None,
+    source: str = "en",
+    target: str = "de",
+    stand_in: bool = False,
+    pretrained: bool = False,
+    limit: int | None = None,
+    vocabulary: int = 8000,
+    longest: int = 100,
+    too_long: str = "cut",
+    layers: int = 3,
+    units: int = 256,
+    heads: int = 4,
+    hidden: int = 1024,
+    dropout: float = 0.1,
+    smoothing: float = 0.1,
+    fast: bool = False,
+    loss: str = "one-hot",
+    beam: int = 4,
+    scored: int | None = None,
+) -> Recipe:
+    """Return the translation recipe.
+
+    Args:
+        root: a folder with ``train``, ``validation`` and ``test`` files in two languages
+            (``mxopt.data.ParallelFolder``); ``None`` takes Multi30k, or its stand-in.
+        source, target: the endings of the files in ``root``.
+        stand_in: whether to take the stand-in even where Multi30k is to be had.
+        pretrained: the chapter's own: WMT2016 in GluonNLP's byte pairs, and its
+            ``transformer_en_de_512`` as trained on WMT2014. ``vocabulary``, ``layers``, ``units``,
+            ``heads``, ``hidden`` and ``dropout`` are then those of that network.
+        limit: at most so many pairs of each split; ``None`` for all.
+        vocabulary: how many subwords, of both languages together.
+        longest: subwords that a sentence may have; ``too_long`` is what happens to a pair with
+            more: ``cut`` it there, ``drop`` it, or ``refuse`` the data.
+        layers, units, heads, hidden, dropout: of ``translator`` (``transformer``).
+        smoothing: of the labels.
+        fast: whether attention, norms and dropout are computed by operators that are quick on a
+            CPU, instead of GluonNLP's cells: the same numbers.
+        loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
+            ``fused`` (in one graph with the network): the same numbers.
+        beam: width of the beam search that translates the test split; validation is greedy.
+        scored: how many sentences of the validation split are translated; ``None`` for all.
+
+    Raises:
+        PlanError: there is no such loss, or as for the network.
+        DataError: the data is asked for and not to be had, or damaged.
+    """
+    if loss not in LOSSES:
+        raise PlanError(f"loss={loss!r} is not a choice; take one of {', '.join(LOSSES)}")
+
+    @functools.cache
+    def prepared():
+        if pretrained:
+            return _wmt(limit, longest, too_long)
+        text = _text(root, source, target, stand_in)
+        return _data(*text, limit, vocabulary, longest, too_long)
+
+    def network(contexts):
+        words = len(prepared().collate.vocabulary)
+        pieces = PIECES if fast else ()
+        if pretrained:
+            net, _, _ = transformer_en_de_512(fast=pieces, context=contexts)
+        else:
+            net = translator(words, layers, units, heads, hidden, dropout, longest + 1, fast=pieces)
+            net.initialize(mx.init.Xavier(), ctx=contexts)
+        if loss == "fused":
+            return TranslatorLoss(net, smoothing)
+        return WithLoss(net, TranslationLoss(words, smoothing, loss))
+
+    def score(net, data, split):
+        pairs = list(getattr(data, split))
+        if split == "validation":
+            pairs = pairs[:scored]
+        sentences, references = zip(*pairs)
+        found = translate(net.translator, data, sentences, beam if split == "test" else 1)
+        return bleu_and_chrf(found, list(map(data.collate.vocabulary.plain, references)))
+
+    return Recipe(
+        name=MODEL if pretrained else f"translation, {layers} layers of {units}",
+        data=prepared,
+        network=network,
+        loss=lambda losses: losses,
+        metric=None,
+        inputs=5,
+        score=score,
+        unit="token",
+    )
+
+
+def translate(net: Translator, data: Data, sentences, beam: int = 4) -> list[str]:
+    """Translate sentences with a trained network.
+
+    Args:
+        net: what a recipe's network holds as ``translator``.
+        data: of the recipe, which knows how sentences are cut into subwords.
+        sentences: text in the source language.
+        beam: width of the beam search; 1 is greedy.
+    """
+    words = [data.transform(sentence, "")[0] for sentence in sentences]
+    vocabulary = data.collate.vocabulary
+    found = translate_all(net, words, beam=beam, bos=vocabulary.bos, eos=vocabulary.eos)
+    return [vocabulary.decode(ids) for ids in found]
+
+
+def _text(root, source, target, stand_in):
+    """Return the kind and the origin of the splits, and the splits."""
+    if root:
+        return "real", "given folder", {n: ParallelFolder(root, n, source, target) for n in SPLITS}
+    found = sources.stand_in("multi30k") if stand_in else sources.locate("multi30k")
+    return found.kind, found.origin, {name: Multi30k(name, found.path) for name in SPLITS}
+
+
+def fetch_pretrained():
+    """Fetch what the chapter's own data and network need, so that measured processes find it.
+
+    Raises:
+        DataError: the text or the weights are not to be had.
+    """
+    wmt.prepare()
+    try:
+        transformer_en_de_512()
+    except wmt.FETCH_ERRORS as error:
+        raise DataError(
+            f"the weights of {MODEL}, which GluonNLP fetches, are not to be had ({error}). "
+            "Connect to the network, or put GluonNLP's files under ~/.mxnet/models."
+        ) from error
+
+
+def _wmt(limit, longest, too_long):
+    folder = wmt.prepare()
+    splits = {name: ParallelFolder(folder, name) for name in SPLITS}
+    _, source, target = transformer_en_de_512(pretrained=False)
+    if source.idx_to_token != target.idx_to_token:
+        raise DataError(
+            f"the vocabularies of {MODEL} have {len(source):,} and {len(target):,} words and are "
+            "not the same, which the recipe needs; take the files that GluonNLP 0.10 publishes"
+        )
+    return _data("real", "GluonNLP", splits, limit, wmt.BytePairs(target), longest, too_long)
+
+
+def _data(kind, origin, splits, limit, vocabulary, longest, too_long):
+    """Return the recipe's data; ``vocabulary`` is one, or the size of one that is learned."""
+    if limit:
+        splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
+    subwords = vocabulary
+    if isinstance(vocabulary, int):
+        lines = [line for pair in splits["train"] for line in pair]
+        subwords = train_subwords(lines, vocabulary, sources.cache_folder() / "subwords")
+
+    def encode(*pair):
+        return tuple(subwords.encode(text)[:longest] for text in pair)
+
+    notes = [origin]
+    for name, part in splits.items():
+        ids = [tuple(map(subwords.encode, pair)) for pair in part]
+        rows, note = rows_within(ids, longest, too_long)
+        splits[name] = gluon.data.SimpleDataset([part[row] for row in rows])
+        notes += [f"{name}: {note}"] if note else []
+    origin = " ".join(notes)
+    return Data(**splits, transform=encode, kind=kind, origin=origin, collate=PairBatch(subwords))

@@ -1,0 +1,240 @@
+"""A Transformer that translates: GluonNLP's encoder and decoder as one graph.
+
+GluonNLP's ``NMTModel`` hybridises its parts, but runs the code between them, masks and all, in
+Python. :class:`Translator` holds the same parts and is one hybrid block, so that a training step's
+forward pass is one cached operator. It computes either with GluonNLP's cells (``fast=()``) or with
+the same parameters in the operators of :mod:`mxopt.recipes.translation.cpu_operators`.
+
+The architecture is that of Vaswani et al., "Attention Is All You Need" (2017), with one table for
+both languages and the output (Press and Wolf, "Using the Output Embedding to Improve Language
+Models", 2017) unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import gluonnlp
+from gluonnlp.model.transformer import get_transformer_encoder_decoder
+from mxnet import gluon, init, nd
+from mxnet.gluon import nn
+
+from mxopt.core.errors import DataError, PlanError
+from mxopt.recipes.translation.cpu_operators import NEVER, PIECES, Pass
+
+
+class Translator(gluon.HybridBlock):
+    """Scores every next target word, given the source and the target words before it.
+
+    Takes source ids (samples, source length), target ids that start with the begin-of-sentence id
+    (samples, target length), and how many of each are not padding, (samples,) each; ids may be
+    int32 or float32. Returns scores (samples, target length, vocabulary); at padding they are those
+    of a state of zeros.
+
+    Args:
+        encoder, decoder: of GluonNLP, with everything between embedding and projection.
+        source_embedding, target_embedding: ``nn.Embedding``; may be one block.
+        projection: ``nn.Dense`` to the vocabulary; may hold the embedding's weight.
+        fast: names out of ``transformer_pieces.PIECES``; without any, GluonNLP's cells compute.
+
+    Raises:
+        PlanError: there is no such piece.
+        DataError: a batch is longer than the table of positions.
+    """
+
+    def __init__(
+        self, encoder, decoder, source_embedding, target_embedding, projection, fast=(), **kwargs
+    ):
+        super().__init__(**kwargs)
+        unknown = sorted(set(fast) - set(PIECES))
+        if unknown:
+            raise PlanError(f"fast={unknown[0]!r} is not a piece; take some of {', '.join(PIECES)}")
+        self.fast = frozenset(fast)
+        self.encoder, self.decoder = encoder, decoder
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        self.projection = projection
+        self.vocabulary = projection.weight.shape[0]
+        self.units = source_embedding.weight.shape[1]
+        self.heads = encoder.transformer_cells[0].attention_cell._num_heads
+        self.dropout = encoder._dropout
+        self.max_source_length, self.max_target_length = encoder._max_length, decoder._max_length
+        _complete_shapes(self, self.units)
+
+    def forward(self, source, target, *args):
+        """Check the lengths, then compute."""
+        self.check_lengths(source, target)
+        return super().forward(source, target, *args)
+
+    def check_lengths(self, source, target) -> None:
+        """Make sure that there is a position for every word, if the arguments are arrays.
+
+        Raises:
+            DataError: there is not.
+        """
+        for name, ids, longest in (
+            ("source", source, self.max_source_length),
+            ("target", target, self.max_target_length),
+        ):
+            if isinstance(ids, nd.NDArray) and ids.shape[1] > longest:
+                raise DataError(
+                    f"a {name} of {ids.shape[1]} words is longer than the {longest} that this "
+                    "network has positions for; cut it, or make the network with a greater "
+                    "max_length"
+                )
+
+    def hybrid_forward(self, F, source, target, source_length, target_length):
+        """Return scores (samples, target length, vocabulary)."""
+        return self.projection(self.states(F, source, target, source_length, target_length))
+
+    def states(self, F, source, target, source_length, target_length):
+        """Return what the projection turns into scores, (samples, target length, units)."""
+        # GluonNLP's masks are made of float32 positions, which are not compared to whole numbers.
+        arrays = (source, target, source_length, target_length)
+        source, target, source_length, target_length = (F.cast(a, "float32") for a in arrays)
+        if not self.fast:
+            return self._gluonnlp_states(F, source, target, source_length, target_length)
+        run = self.begin(F, source_length)
+        padding = self.padding(F, source, source_length)
+        memory = self.encode(run, source, padding)
+        steps = F.contrib.arange_like(target, axis=1)
+        later = F.broadcast_greater(F.reshape(steps, (1, -1)), F.reshape(steps, (-1, 1)))
+        heads = F.repeat(F.zeros_like(target), repeats=self.heads, axis=0)
+        # Padding comes after every real word, which therefore never looks at it.
+        causal = F.broadcast_add(F.expand_dims(heads, axis=1), F.expand_dims(later * NEVER, axis=0))
+        across = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
+        x = run.embed(target, self.target_embedding, self.decoder)
+        for cell in self.decoder.transformer_cells:
+            own = run.memory(x, cell.attention_cell_in)
+            read = run.attend(x, own, cell.attention_cell_in, causal)
+            x = run.residual(x, run.layer(read, cell.proj_in), cell.layer_norm_in, target)
+            read = run.attend(
+                x, run.memory(memory, cell.attention_cell_inter), cell.attention_cell_inter, across
+            )
+            x = run.residual(x, run.layer(read, cell.proj_inter), cell.layer_norm_inter, target)
+            x = run.feed_forward(x, cell.ffn, target)
+        return F.SequenceMask(x, target_length, use_sequence_length=True, axis=1)
+
+    def begin(self, F, lengths) -> Pass:
+        """Return a forward pass in this network's pieces."""
+        return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
+
+    def padding(self, F, source, source_length):
+        """Return what is added to the scores of source words: (samples * heads, 1, length)."""
+        steps = F.reshape(F.contrib.arange_like(source, axis=1), shape=(1, -1))
+        beyond = F.broadcast_greater_equal(steps, F.reshape(source_length, shape=(-1, 1)))
+        return F.expand_dims(F.repeat(beyond * NEVER, repeats=self.heads, axis=0), axis=1)
+
+    def encode(self, run: Pass, source, padding):
+        """Return the encoder's output (samples, length, units)."""
+        F = run.F
+        heads = F.repeat(F.zeros_like(source), repeats=self.heads, axis=0)
+        padding = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
+        x = run.embed(source, self.source_embedding, self.encoder)
+        for cell in self.encoder.transformer_cells:
+            own = run.memory(x, cell.attention_cell)
+            read = run.attend(x, own, cell.attention_cell, padding)
+            x = run.residual(x, run.layer(read, cell.proj), cell.layer_norm, source)
+            x = run.feed_forward(x, cell.ffn, source)
+        return x
+
+    def _gluonnlp_states(self, F, source, target, source_length, target_length):
+        memory, _ = self.encoder(self.source_embedding(source), None, source_length)
+        steps = F.reshape(F.contrib.arange_like(source, axis=1), shape=(1, -1))
+        real = F.broadcast_lesser(steps, F.reshape(source_length, shape=(-1, 1)))
+        states, _, _ = self.decoder(self.target_embedding(target), [memory, real], target_length)
+        return states
+
+
+def translator(
+    vocabulary: int,
+    layers: int = 3,
+    units: int = 256,
+    heads: int = 4,
+    hidden: int = 1024,
+    dropout: float = 0.1,
+    max_length: int = 256,
+    tied: bool = True,
+    fast=PIECES,
+) -> Translator:
+    """Return a new translator, its parameters not yet initialised.
+
+    Args:
+        vocabulary: number of words, of both languages together if ``tied``.
+        layers: of the encoder, and of the decoder.
+        units, heads, hidden: width of a state, attention heads, width inside the feed-forward
+            sublayers.
+        dropout: of embeddings, attention weights and every sublayer's output.
+        max_length: longest sentence, in words of the vocabulary.
+        tied: one table for source, target and projection, instead of three.
+        fast: see :class:`Translator`.
+
+    Raises:
+        PlanError: the heads do not divide the units.
+    """
+    if units % heads:
+        raise PlanError(f"units={units} cannot be divided among heads={heads}")
+    encoder, decoder, _ = get_transformer_encoder_decoder(
+        num_layers=layers,
+        num_heads=heads,
+        units=units,
+        hidden_size=hidden,
+        dropout=dropout,
+        max_src_length=max_length,
+        max_tgt_length=max_length,
+    )
+    # The embedding is multiplied by sqrt(units) later, which makes its elements about 1.
+    normal = init.Normal(units**-0.5)
+    source = nn.Embedding(vocabulary, units, weight_initializer=normal)
+    target = source if tied else nn.Embedding(vocabulary, units, weight_initializer=normal)
+    projection = nn.Dense(
+        vocabulary,
+        flatten=False,
+        in_units=units,
+        weight_initializer=normal,
+        params=source.params if tied else None,
+    )
+    return Translator(encoder, decoder, source, target, projection, fast)
+
+
+MODEL = "transformer_en_de_512"
+
+
+def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **options):
+    """Return GluonNLP's ``transformer_en_de_512`` as a translator, and its two vocabularies.
+
+    Six layers of 512 units, trained on WMT2014 by GluonNLP's authors.
+
+    Args:
+        pretrained: load the weights, from the network if they are not in GluonNLP's folder.
+        fast: see :class:`Translator`.
+        context: where the weights are loaded; the processor if not given.
+        options: for ``gluonnlp.model.get_model``, such as ``src_vocab`` and ``tgt_vocab``, which
+            are otherwise those of ``WMT2014``.
+
+    Returns:
+        (translator, source vocabulary, target vocabulary)
+    """
+    if context is not None:
+        options["ctx"] = context
+    model, source, target = gluonnlp.model.get_model(
+        MODEL,
+        **{"dataset_name": "WMT2014", "pretrained": pretrained, **options},
+    )
+    net = Translator(
+        model.encoder,
+        model.decoder,
+        model.src_embed[0],
+        model.tgt_embed[0],
+        model.tgt_proj,
+        fast,
+    )
+    return net, source, target
+
+
+def _complete_shapes(net: Translator, units: int) -> None:
+    """Give the parameters that GluonNLP leaves to the first batch the shape they will have."""
+    for cells in (net.encoder.transformer_cells, net.decoder.transformer_cells):
+        for cell in cells:
+            hidden = cell.ffn.ffn_1.weight.shape[0]
+            for parameter in cell.collect_params().values():
+                inputs = hidden if parameter is cell.ffn.ffn_2.weight else units
+                parameter.shape = tuple(n or inputs for n in parameter.shape)
+    net.decoder.layer_norm.gamma.shape = net.decoder.layer_norm.beta.shape = (units,)

@@ -1,0 +1,113 @@
+"""``report.html``: one page about a results folder, to be read and passed on.
+
+Everything is in the one file, plots as well; it loads nothing, works in light and dark and on a
+phone, and every figure on it is computed from the run records.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import jinja2
+
+from mxopt import report
+from mxopt.core import atomic
+from mxopt.measure import Experiment
+from mxopt.report import book_tables, plots, results
+
+NAME = "report.html"
+TEMPLATE = Path(__file__).with_name("report.html.j2")
+# What a notebook is called by the folder of its records.
+TITLES = {"8_1": "The tour", "8_2": "Image segmentation", "8_3": "Translation"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """An experiment on the page: tables as HTML, plots as addresses that hold the picture, and for
+    each arm the first of its records, from which it can be run again."""
+
+    title: str
+    tables: list[str]
+    pictures: list[tuple[str, str]] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
+
+
+def write(folder: str | Path) -> Path:
+    """Write the page into a results folder and return its path.
+
+    Raises:
+        RecordError: there are no run records there, or one is damaged.
+    """
+    path = Path(folder) / NAME
+    atomic.replace_text(path, page(folder))
+    return path
+
+
+def page(folder: str | Path) -> str:
+    """Return the page's HTML."""
+    folder = Path(folder)
+    found = results.read_experiments(folder)
+    experiments = [experiment for _, experiment in found]
+    best = results.best_pairs(experiments)
+    overview = plots.intervals({_short(row[0]): ratio for ratio, row in best},
+                               "What came out best of every experiment")  # fmt: skip
+    chapters: dict[str, list[Section]] = {}
+    for path, experiment in found:
+        section = _section(path, folder, experiment)
+        chapters.setdefault(_chapter(path, folder), []).append(section)
+    for name in chapters:
+        chapters[name] += _pictures(folder / name)
+    facts = results.description(folder)
+    run = next((r for e in experiments for runs in e.runs.values() for r in runs if r.events), None)
+    machine = results.machine(run.only("environment")) if run else []
+    facts.update(line.removeprefix("- **").split("**: ", 1) for line in machine)
+    kinds = sorted({report.data_kind(experiment) for experiment in experiments})
+    template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
+    return template.render(
+        facts=facts, kinds=kinds, chapters=chapters, titles=TITLES, overview=_address(overview),
+        verdicts=book_tables.comparisons(experiments)._repr_html_(),
+        printed=book_tables.figures(experiments)._repr_html_(),
+        runs=sum(len(runs) for e in experiments for runs in e.runs.values()),
+        tier=str(facts.get("tier", "cpu")).split()[0],
+    )  # fmt: skip
+
+
+def _section(path: Path, folder: Path, experiment: Experiment) -> Section:
+    first = [
+        runs[0].path.relative_to(folder).as_posix() for runs in experiment.runs.values() if runs
+    ]
+    return Section(
+        experiment.title or experiment.name,
+        [table._repr_html_() for table in report.tables(experiment)],
+        [(plot.stem.replace("-", " "), _address(plot)) for plot in sorted(path.glob("*.png"))],
+        first,
+    )
+
+
+def _pictures(folder: Path) -> list[Section]:
+    found = [(path.stem, _address(path)) for path in sorted(folder.glob("*.png"))]
+    return [Section("To look at", [], found)] if found else []
+
+
+def _chapter(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).parts[0] if path != folder else ""
+
+
+def _short(name: str) -> str:
+    """Return a title for beside a plot: the experiment, and below it what was compared."""
+    title, _, pair = name.rpartition(": ")
+    return f"{title}\n{pair}"
+
+
+def _address(picture) -> str:
+    """Return a picture, a file or a figure, as an address that holds it."""
+    if isinstance(picture, Path):
+        content = picture.read_bytes()
+    else:
+        buffer = io.BytesIO()
+        picture.savefig(buffer, format="png", dpi=130)
+        content = buffer.getvalue()
+    return "data:image/png;base64," + base64.b64encode(content).decode()

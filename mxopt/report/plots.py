@@ -1,0 +1,178 @@
+"""Plots of experiments: each returns a Matplotlib figure, computed from run records."""
+
+from __future__ import annotations
+
+import math
+
+from mxopt.measure import Ablation, Experiment, Ratio, history
+from mxopt.report.tables import data_kind, figure_name
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
+MARKERS = "os^Dv<>p"
+
+
+def bars(experiment: Experiment):
+    """Return one bar an arm, its median, with every single run as a dot."""
+    figure, axes = _axes(0.5 * len(experiment.arms) + 1.2)
+    names = list(experiment.arms)
+    for row, arm in enumerate(names):
+        runs = experiment.figures(arm)
+        if not runs:
+            axes.text(0, row, "  not measured", va="center", style="italic", color="0.4")
+            continue
+        axes.barh(row, experiment.median(arm), color=COLOURS[0], alpha=0.75, height=0.6)
+        axes.plot(runs, [row] * len(runs), "o", color="black", markersize=3, alpha=0.7)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    direction = "shorter is better" if experiment.better == "lower" else "longer is better"
+    axes.set_xlabel(f"{_with_unit(experiment)}, {direction}")
+    return _finish(figure, axes, experiment)
+
+
+def intervals(ratios: dict[str, Ratio], title: str = ""):
+    """Return ratios with their intervals, one line each, on a logarithmic axis.
+
+    What is right of 1 is faster; an interval that holds 1 shows nothing.
+    """
+    figure, axes = _axes(0.55 * len(ratios) + 1.1)
+    names = list(ratios)
+    for row, name in enumerate(names):
+        found = ratios[name]
+        colour = {"faster": COLOURS[2], "slower": COLOURS[3]}.get(found.verdict, "0.5")
+        low, high = max(found.low, found.value / 10), min(found.high, found.value * 10)
+        axes.plot([low, high], [row, row], color=colour, linewidth=3, alpha=0.6)
+        axes.plot(found.value, row, "o", color=colour)
+        axes.annotate(f"{found.value:.2f}", (found.value, row), xytext=(0, 6), ha="center",
+                      textcoords="offset points", fontsize="small")  # fmt: skip
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    shortest, longest = axes.get_xlim()
+    # Within a decade the numbers between its ends are needed, beyond it they would overlap.
+    axes.xaxis.set_minor_formatter("{x:g}" if longest < 10 * shortest else "")
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.set_ylim(len(names) - 0.5, -0.8)
+    axes.set_xlabel("times faster, with its 95 % interval")
+    tidy(axes, title)
+    return figure
+
+
+def waterfall(found: Ablation):
+    """Return the way from before to after, one step a lever, as high as its share.
+
+    The axis is logarithmic, so that equal factors are equally high.
+    """
+    figure, axes = _axes(3.6)
+    names = [*found.levers, "all of them"]
+    level, highest = 1.0, 1.0
+    for place, name in enumerate(names):
+        share = found.share(name) if name in found.levers else found.whole()
+        if share is None:
+            axes.text(place, level, "not measured", ha="center", style="italic", color="0.4")
+            continue
+        below = level if name in found.levers else 1.0
+        level = below * share.value
+        colour = COLOURS[0] if name not in found.levers else COLOURS[2 if share.value >= 1 else 3]
+        axes.bar(place, level - below, bottom=below, width=0.7, color=colour)
+        top = max(level, below)
+        highest = max(highest, top)
+        axes.annotate(f"{share.value:.2f}", (place, top), xytext=(0, 4), ha="center",
+                      textcoords="offset points")  # fmt: skip
+    axes.axhline(1, color="black", linewidth=1)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylim(top=highest**1.15 * 1.05)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylabel("times better than before")
+    return _finish(figure, axes, found.experiment)
+
+
+def lines(experiment: Experiment, across: str, by):
+    """Return the median figure against a switch, one line a group of arms.
+
+    Args:
+        across: the switch on the horizontal axis, such as ``batch_size``.
+        by: maps an arm's plan to the name of its line.
+    """
+    figure, axes = _axes(3.8)
+    groups: dict = {}
+    for arm, plan in experiment.arms.items():
+        point = (getattr(plan, across), experiment.median(arm))
+        if math.isfinite(point[1]):
+            groups.setdefault(by(plan), []).append(point)
+    for index, (name, points) in enumerate(groups.items()):
+        axes.plot(*zip(*sorted(points)), label=name, marker=MARKERS[index % len(MARKERS)],
+                  color=COLOURS[index % len(COLOURS)])  # fmt: skip
+    ticks = sorted({getattr(plan, across) for plan in experiment.arms.values()})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.set_xlabel(figure_name(across))
+    axes.set_ylabel(_with_unit(experiment))
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    return _finish(figure, axes, experiment)
+
+
+def curves(experiment: Experiment, event_figure: str = "train_loss"):
+    """Return a figure of every epoch, and of the checks within it, against the seconds trained."""
+    figure, axes = _axes(3.4)
+    for index, (arm, runs) in enumerate(experiment.runs.items()):
+        label = arm
+        for run in runs:
+            points = history(run, event_figure)
+            if not points:
+                continue
+            axes.plot(*zip(*points), label=label, color=COLOURS[index % len(COLOURS)],
+                      marker=MARKERS[index % len(MARKERS)], markersize=3, alpha=0.8)  # fmt: skip
+            label = None
+    axes.set_xlabel("seconds of training")
+    axes.set_ylabel(figure_name(event_figure))
+    axes.legend(fontsize="small", frameon=False)
+    return _finish(figure, axes, experiment)
+
+
+def pictures(columns: dict[str, list]):
+    """Return images side by side, one row a sample and one titled column a kind.
+
+    Args:
+        columns: for each title a list of NumPy arrays, uint8 (height, width, 3) or class numbers
+            (height, width), as many in each.
+    """
+    from matplotlib.figure import Figure
+
+    rows = max(len(images) for images in columns.values())
+    figure = Figure(figsize=(2.5 * len(columns), 2.5 * rows + 0.3), layout="constrained")
+    grid = figure.subplots(rows, len(columns), squeeze=False)
+    for column, (title, images) in zip(grid.T, columns.items()):
+        column[0].set_title(title, fontsize="medium")
+        for axes, image in zip(column, images):
+            axes.imshow(image, **({"cmap": "viridis"} if image.ndim == 2 else {}))
+        for axes in column:
+            axes.set_axis_off()
+    return figure
+
+
+def _with_unit(experiment):
+    unit = f" ({experiment.unit})" if experiment.unit else ""
+    return figure_name(experiment.figure) + unit
+
+
+def _axes(height):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def tidy(axes, title: str = "") -> None:
+    """Give Matplotlib's axes what all plots here have: a title on the left, a faint grid."""
+    axes.set_title(title, fontsize="medium", loc="left")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _finish(figure, axes, experiment):
+    tidy(axes, f"{experiment.title or experiment.name}  (data: {data_kind(experiment)})")
+    return figure

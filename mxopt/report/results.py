@@ -1,0 +1,175 @@
+"""``RESULTS.md``: one page for a results folder, written from the records in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mxopt import report
+from mxopt.core import atomic
+from mxopt.core.errors import RecordError
+from mxopt.core.records import Run
+from mxopt.measure import Experiment, Ratio, read_experiment, time_to_target
+from mxopt.report import book, book_tables
+
+DESCRIPTION = "reproduce.json"
+PAGE = "RESULTS.md"
+SHOWN_FACTORS = 3
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+def describe(folder: Path, **facts) -> None:
+    """Keep what no record knows (tier and why, start, notebooks) in the results folder."""
+    path = folder / DESCRIPTION
+    known = description(folder)
+    atomic.replace_text(path, json.dumps({**known, **facts}, indent=1) + "\n")
+
+
+def description(folder: Path) -> dict:
+    """Return what :func:`describe` kept; nothing if it kept nothing.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = folder / DESCRIPTION
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise RecordError(
+            f"{path} cannot be read ({error}); delete it, the records have all that was measured"
+        ) from None
+
+
+def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
+    """Return every experiment below a results folder with where it is, in the order they ran.
+
+    Raises:
+        RecordError: there is none, or a record is damaged.
+    """
+    found = [path.parent for path in Path(folder).rglob("experiment.json")]
+    if not found:
+        raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
+    experiments = [(path, read_experiment(path)) for path in found]
+    return sorted(experiments, key=lambda e: (e[0].parent.name, _first_start(e[1]), e[1].name))
+
+
+def page(folder: str | Path) -> str:
+    """Return the page's Markdown: machine, then for each experiment its table, plots and book."""
+    folder = Path(folder)
+    experiments = read_experiments(folder)
+    runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
+    parts = ["# Results", *_heading(folder, runs)]
+    for path, experiment in experiments:
+        parts += [f"## {experiment.title or experiment.name}"]
+        parts += map(str, report.tables(experiment))
+        plots = sorted(path.glob("*.png"))
+        parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
+        if book.beside(experiment.name):
+            parts += ["The book's figures, another machine's, beside ours:",
+                      str(report.beside_book(experiment))]  # fmt: skip
+    measured = [experiment for _, experiment in experiments]
+    parts += ["## The book, beside ours", str(book_tables.comparisons(measured))]
+    parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_page(folder: str | Path) -> Path:
+    """Write the page into the results folder and return its path."""
+    path = Path(folder) / PAGE
+    atomic.replace_text(path, page(folder))
+    return path
+
+
+def headline(folder: str | Path) -> report.Table:
+    """Return of every experiment below a folder the pair that came out best, for a README.
+
+    Where nothing helped, that one says so.
+    """
+    rows = [row for _, row in best_pairs([e for _, e in read_experiments(folder)])]
+    return report.Table(["experiment", *report.PAIRS[1:]], rows)
+
+
+def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
+    """Return of every experiment the pair that came out best: its ratio and its row in a table.
+
+    An experiment with a target has two: by its figure, and by the time to the target.
+    """
+    found = []
+    for experiment in experiments:
+        table, title = report.comparison(experiment), experiment.title or experiment.name
+        found += _best(title, experiment, table, Experiment.ratio)
+        if experiment.target:
+            title = f"{title}, time to target"
+            found += _best(title, experiment, report.targets(experiment), _target_ratio)
+    return found
+
+
+def _best(title, experiment, table, ratio) -> list[tuple[Ratio, list[str]]]:
+    found = []
+    for (baseline, arm), (pair, differing, *cells) in zip(experiment.compared(), table.rows):
+        better = ratio(experiment, arm, baseline)
+        if better is None:
+            continue
+        factors = experiment.factors(arm, baseline)
+        if len(factors) > SHOWN_FACTORS:
+            differing = f"{len(factors)} switches: {', '.join(factors)}"
+        found.append((better, [f"{title}: {pair}", differing, *cells]))
+    # What was paid for in quality is not the best, however fast.
+    held = [pair for pair in found if " lost:" not in pair[1][-1]]
+    return [max(held or found, key=lambda pair: pair[0].value)] if found else []
+
+
+def _target_ratio(experiment: Experiment, arm: str, baseline: str):
+    return time_to_target(experiment, arm, baseline=baseline).ratio
+
+
+def update_readme(readme: str | Path, folder: str | Path) -> str:
+    """Return a README's text with the table between its two marks computed anew.
+
+    Raises:
+        RecordError: the marks are not there, or as for :func:`read_experiments`.
+    """
+    text = Path(readme).read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise RecordError(f"{readme} has no place for the results table: {BEGIN} ... {END}")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{headline(folder)}\n\n{END}{after}"
+
+
+def _first_start(experiment: Experiment) -> str:
+    return min((run.started for runs in experiment.runs.values() for run in runs), default="")
+
+
+def _heading(folder: Path, runs: list[Run]) -> list[str]:
+    facts = description(folder)
+    lines = [f"- **{name}**: {value}" for name, value in facts.items()]
+    lines += machine(next((run.only("environment") for run in runs if run.events), {}))
+    kinds = sorted({run.only("data").get("kind", "") for run in runs} - {""})
+    counts = {status: sum(run.status == status for run in runs) for status in
+              ("ok", "refused", "diverged", "failed", "killed")}  # fmt: skip
+    ended = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    lines.append(f"- **data**: {' and '.join(kinds) or 'none read'}")
+    lines.append(f"- **runs**: {len(runs)}, each in a process of its own ({ended})")
+    return [
+        "\n".join(lines),
+        "Every figure below is computed from the run records in this folder. A ratio is the "
+        "geometric mean over pairs of interleaved runs, above 1 is better, with its 95 % interval; "
+        "a speed-up is claimed only where the interval leaves out 1 and quality holds.",
+    ]
+
+
+def machine(environment: dict) -> list[str]:
+    """Return the facts of an ``environment`` event that a reader wants, as Markdown items."""
+    if not environment:
+        return []
+    cpu, packages = environment.get("cpu", {}), environment.get("packages", {})
+    gpus = [gpu.get("name", "?") for gpu in environment.get("gpus", [])]
+    shown = ("mxnet", "mxnet-cu112", "gluoncv", "gluonnlp", "numpy", "mxopt")
+    versions = ", ".join(f"{name} {packages[name]}" for name in shown if name in packages)
+    sets = ", ".join(cpu.get("instruction_sets", []))
+    return [
+        f"- **processor**: {cpu.get('model')}, {cpu.get('logical_cores')} cores, {sets}",
+        f"- **GPUs**: {', '.join(gpus) or 'none'}",
+        f"- **software**: Python {environment.get('python')}, {versions}",
+    ]

@@ -1,0 +1,1 @@
+"""The training loop, one for every recipe and every plan."""

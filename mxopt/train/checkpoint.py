@@ -1,0 +1,199 @@
+"""Checkpoints: everything that a run needs to go on after its process is gone.
+
+After an epoch, and at every stop within one (``progress``), the network, the optimizer's state, the
+loss scale, the weights' average and the figures so far are written into files of their own, and
+last a manifest with the files' SHA-256 and its own. A checkpoint without a manifest, or with
+another hash than it says, does not exist: whenever the process dies, the last good one is still
+there. The last two are kept.
+
+Nothing random needs keeping: it begins anew at every such place, with a seed made of the plan's,
+the epoch and the step. (Not in ``plan.workers``: these processes have generators of their own, and
+a transform that draws from them draws something else after an interruption.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from mxnet import gluon, nd
+from mxnet.base import MXNetError
+
+from mxopt.core.atomic import by_number, replace_text, unwritable
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
+from mxopt.data.download import file_sha256
+from mxopt.methods.weight_averaging.averaging import Average
+
+KEPT = 2
+ENDS = ("params", "states")
+
+
+@dataclass
+class Training:
+    """What learns, and is kept.
+
+    Attributes:
+        net: the whole network; ``trainer`` updates it, ``average`` follows it.
+        plan: the switches; ``name`` is the recipe's.
+        contexts: where the parameters are.
+        every: steps between two checkpoints within an epoch.
+    """
+
+    net: gluon.Block
+    trainer: gluon.Trainer
+    average: Average
+    plan: Plan
+    name: str
+    contexts: list
+    every: int
+
+
+def save(folder: Path, training: Training, progress: dict) -> None:
+    """Write a checkpoint.
+
+    Args:
+        folder: of this run; made if it is not there.
+        training: what to keep.
+        progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done, and
+            ``step`` that of the steps of the next one.
+
+    Raises:
+        RecordError: the folder cannot be written to; the checkpoints before are still there.
+    """
+    stem = f"epoch-{progress['epoch']:04d}"
+    if progress["step"]:
+        stem += f"-step-{progress['step']:07d}"
+    arrays: list[nd.NDArray] = []
+    states = [_packed(updater.states, arrays) for updater in training.trainer._updaters]
+    means = _packed(training.average.means, arrays)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        training.net.save_parameters(str(folder / f"{stem}.params"))
+        nd.save(str(folder / f"{stem}.states"), arrays or [nd.zeros((1,))])
+        for end in ENDS:  # MXNet does not notice that the end of a file did not fit on the disk
+            nd.load(str(folder / f"{stem}.{end}"))
+    except OSError as error:
+        raise unwritable(folder / stem, error) from None
+    except MXNetError:
+        raise unwritable(folder / stem, OSError("MXNet could not write all of it")) from None
+    optimizer, scaler = training.trainer._optimizer, _scaler(training.trainer)
+    manifest = {
+        "recipe": training.name,
+        "plan": training.plan.as_dict(),
+        "every": training.every,
+        "progress": progress,
+        "states": states,
+        "average": {"steps": training.average.steps, "means": means},
+        "updates": [optimizer.num_update, _pairs(optimizer._all_index_update_counts)],
+        "loss_scale": {name: getattr(scaler, name) for name in _SCALER} if scaler else {},
+        "sha256": {end: file_sha256(folder / f"{stem}.{end}") for end in ENDS},
+    }
+    manifest["sha256"]["json"] = _own_sha256(manifest)
+    replace_text(folder / f"{stem}.json", json.dumps(manifest))
+    for old in by_number(folder.glob("epoch-*.json"))[:-KEPT]:
+        for path in (old, old.with_suffix(".params"), old.with_suffix(".states")):
+            path.unlink(missing_ok=True)
+
+
+def restore(folder: Path, training: Training) -> dict | None:
+    """Put the newest good checkpoint back and return its progress; None if there is none.
+
+    Raises:
+        PlanError: it is of another recipe or plan, or of other steps between two checkpoints.
+    """
+    for path in reversed(by_number(folder.glob("epoch-*.json"))):
+        manifest = _good(path)
+        if manifest is None:
+            continue
+        kept = Plan.from_dict(manifest["plan"])
+        every = manifest.get("every", training.every)  # once they were written after epochs only
+        if (manifest["recipe"], kept, every) != (training.name, training.plan, training.every):
+            differing = ", ".join(kept.diff(training.plan)) or f"recipe {manifest['recipe']}"
+            if every != training.every:
+                differing = f"checkpoint_steps={every}"
+            raise PlanError(
+                f"{path} is a checkpoint of something else ({differing} differs); name another "
+                "folder, or delete it"
+            )
+        training.net.load_parameters(str(path.with_suffix(".params")), ctx=training.contexts)
+        arrays = nd.load(str(path.with_suffix(".states")))
+        trainer = training.trainer
+        for updater, context, states in zip(
+            trainer._updaters, training.contexts, manifest["states"]
+        ):
+            updater.states = _unpacked(states, arrays, context)
+            updater.states_synced = dict.fromkeys(updater.states, True)
+        training.average.steps = manifest["average"]["steps"]
+        means = _unpacked(manifest["average"]["means"], arrays, training.contexts[0])
+        training.average.means = means
+        optimizer = trainer._optimizer
+        optimizer.num_update, counts = manifest["updates"]
+        for device, own in counts:
+            optimizer._all_index_update_counts[device] = dict(map(tuple, own))
+        optimizer._index_update_count = optimizer._all_index_update_counts.get(0, {})
+        for name, value in manifest["loss_scale"].items():
+            setattr(_scaler(trainer), name, value)
+        return manifest["progress"]
+    return None
+
+
+def newest(folder: Path) -> Path | None:
+    """Return the file of the newest good checkpoint's weights, or None if there is none."""
+    manifests = reversed(by_number(folder.glob("epoch-*.json")))
+    good = (path.with_suffix(".params") for path in manifests if _good(path))
+    return next(good, None)
+
+
+_SCALER = ("_loss_scale", "_next_loss_scale", "_unskipped")
+
+
+def _scaler(trainer):
+    return getattr(trainer, "_amp_loss_scaler", None)
+
+
+def _good(path: Path) -> dict | None:
+    """Return a manifest if its files are what it says."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        hashes = {end: file_sha256(path.with_suffix(f".{end}")) for end in ENDS}
+        hashes["json"] = _own_sha256(manifest)
+        return manifest if manifest["sha256"] == hashes else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _own_sha256(manifest: dict) -> str:
+    """Return the SHA-256 of a manifest without its hashes."""
+    rest = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _pairs(counts: dict) -> list:
+    """Return a dictionary of dictionaries as lists: JSON's keys would become text."""
+    return [[device, list(map(list, own.items()))] for device, own in counts.items()]
+
+
+def _packed(value, arrays: list):
+    """Return nested states as JSON, their arrays moved to a list and replaced by their place."""
+    if isinstance(value, nd.NDArray):
+        arrays.append(value)
+        return len(arrays) - 1
+    if isinstance(value, dict):
+        return {"keys": list(value), "values": [_packed(v, arrays) for v in value.values()]}
+    if isinstance(value, (list, tuple)):
+        return [_packed(part, arrays) for part in value]
+    return None
+
+
+def _unpacked(value, arrays: list, context):
+    if isinstance(value, int):
+        return arrays[value].as_in_context(context)
+    if isinstance(value, dict):
+        values = (_unpacked(part, arrays, context) for part in value["values"])
+        return dict(zip(value["keys"], values))
+    if isinstance(value, list):
+        return [_unpacked(part, arrays, context) for part in value]
+    return None

@@ -1,0 +1,201 @@
+"""The training loop: one, for every recipe and every plan.
+
+A before and an after that differ in loop code compare two programs; here they differ in a plan.
+The loop never waits for the devices inside a part of an epoch (``progress``): its losses
+are read at its end. The clock waits at both edges of every part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from mxopt.core.errors import DataError
+from mxopt.core.plan import Plan
+from mxopt.core.recipe import Recipe
+from mxopt.methods.engine.variables import timed
+from mxopt.methods.kvstore import stores
+from mxopt.train import checkpoint, divergence, memory, progress
+from mxopt.train.progress import CHECKPOINT_STEPS, Position
+from mxopt.train.setup import make_loader, prepare
+from mxopt.train.step import seed_everything
+
+__all__ = ["fit", "make_loader", "seed_everything"]
+
+
+def fit(
+    recipe: Recipe,
+    plan: Plan,
+    write: Callable,
+    on_epoch: Callable | None = None,
+    evaluate: bool = True,
+    checks: int = 1,
+    checkpoints: Path | None = None,
+    checkpoint_steps: int = CHECKPOINT_STEPS,
+) -> dict:
+    """Train a recipe under a plan and test it once, at the end.
+
+    Args:
+        recipe: the task.
+        plan: the switches.
+        write: called with an event's name and fields, as ``RecordWriter.write`` is.
+        on_epoch: called with the whole network after each epoch, and when a checkpoint was put
+            back, outside of every clock.
+        evaluate: whether to validate after each epoch and test at the end; without, there are no
+            such figures, and only the training split is read.
+        checks: how often in an epoch to validate, the last time at its end. The others are written
+            as ``check`` events, with ``progress`` in epochs and ``seconds`` since the epoch began;
+            they change nothing of what is learned.
+        checkpoints: a folder to write one into after each epoch and every so many steps of it, and
+            to go on from if it holds one already (``checkpoint``). The losses are then
+            those of a run that was not interrupted; ``resumed_epochs`` and ``resumed_steps`` say
+            how much is from before, and the times of such a run are no evidence.
+        checkpoint_steps: how many steps a run that is killed loses at most, rounded up to whole
+            updates. At each such step of an epoch the random generators begin anew, with
+            checkpoints and without: where an epoch is longer than that, and dropout or augmentation
+            draw from them, losses differ with it a little.
+
+    Returns:
+        The figures of the run: ``seconds`` (training, all epochs, no validation),
+        ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
+        on, ``samples_per_second`` (steady state: without the first step; both are named after
+        the recipe's unit),
+        ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
+        ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric; where several
+        processes train together, the first one's to find out), ``skipped_steps``
+        (overflows under AMP).
+
+    Raises:
+        Diverged: a loss became NaN or infinite, or weights did, or gradients overflow whatever
+            the loss scale; the message names the step, and the last good checkpoint if any are
+            kept. The steps until then are in the record.
+        CapacityError: training would not fit into memory (``memory``), or did not; the
+            message names a batch size that would.
+        DataError: an epoch has another number of steps than when it was left.
+        MxoptError: the plan cannot run here.
+    """
+    with memory.explained(plan), divergence.naming_checkpoint(checkpoints):
+        return _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoint_steps)
+
+
+def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoint_steps) -> dict:
+    begin = time.perf_counter()
+    progress.check(checkpoint_steps)
+    together = stores.for_plan(plan)
+    evaluate = evaluate and not together.worker
+    checks = checks if evaluate else 1
+    learner, loaders, preparation = prepare(recipe, plan, write, evaluate, together)
+    setup = time.perf_counter() - begin
+    weights = sorted({np.dtype(p.dtype).name for p in learner.whole.collect_params().values()})
+    write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
+          evaluation_preprocessing_seconds=sum(preparation.values()) - preparation["train"],
+          weights=weights)  # fmt: skip
+
+    units = f"{recipe.unit}s"
+    at, resumed = Position({"seconds": 0.0, units: 0}), {}
+    kept = checkpoint.Training(
+        learner.whole, learner.trainer, learner.average, plan, recipe.name, learner.contexts,
+        checkpoint_steps,
+    )  # fmt: skip
+    if checkpoints:
+        found = checkpoint.restore(checkpoints, kept)
+        if found:
+            at = Position(**found)
+            learner.numbers.skipped_steps = at.skipped_steps
+            resumed = {"resumed_epochs": at.epoch, "resumed_steps": at.step}
+            write("resumed", epoch=at.epoch, step=at.step)
+            if on_epoch:
+                on_epoch(learner.whole)
+        together.check_equal(at.epoch, at.step, checkpoints)
+
+    def keep():
+        if checkpoints and not together.worker:
+            at.skipped_steps = learner.numbers.skipped_steps
+            checkpoint.save(checkpoints, kept, dataclasses.asdict(at))
+
+    while at.epoch < plan.epochs:
+        _train_epoch(learner, loaders, at, checks, checkpoint_steps, write, keep)
+        at.totals["seconds"] += at.seconds
+        at.totals[units] += at.size
+        at.train_loss = at.loss / at.size
+        with learner.average.in_place():
+            at.scores = learner.validate(loaders["validation"]) if evaluate else {}
+            write("epoch", epoch=at.epoch, seconds=at.seconds, **{units: at.size},
+                  train_loss=at.train_loss, **at.scores)  # fmt: skip
+            divergence.check_scores(at.scores, at.steps)
+            if on_epoch:
+                on_epoch(learner.whole)
+        at.end_epoch()
+        keep()
+    learner.average.put()
+    if evaluate:
+        at.scores.update(learner.evaluate(loaders["test"], "test"))
+        divergence.check_scores(at.scores, at.steps)
+    first_seconds, first_size = at.first
+    steady = at.totals["seconds"] - first_seconds
+    return {
+        **at.totals,
+        "training_seconds": preparation["train"] + at.totals["seconds"],
+        f"{units}_per_second": (at.totals[units] - first_size) / steady if steady > 0 else math.nan,
+        "first_step_seconds": first_seconds,
+        "setup_seconds": setup,
+        "end_to_end_seconds": time.perf_counter() - begin,
+        "train_loss": at.train_loss,
+        **at.scores,
+        "skipped_steps": learner.numbers.skipped_steps,
+        **resumed,
+    }
+
+
+def _train_epoch(learner, loaders, at: Position, checks, every, write, keep) -> None:
+    """Train the epoch in work to its end; ``keep()`` is called at every stop."""
+    plan, epoch = learner.plan, at.epoch
+    early_epochs = learner.data.early[0] if learner.data.early else 0
+    loader = loaders["early" if epoch < early_epochs else "train"]
+    count = len(loader)
+    if at.step and at.count != count:
+        raise DataError(
+            f"the checkpoint was left at step {at.step} of {at.count}, and now an epoch has "
+            f"{count}: the data is not what it was; bring it back, or delete the checkpoints"
+        )
+    at.count = count
+    stops = progress.stops(count, every, plan.accumulation)
+    checked = {round(count * number / checks) for number in range(1, checks)}
+
+    def begin_anew():
+        seed_everything(progress.seed(plan, epoch, at.step, learner.together.worker))
+
+    if epoch or at.step:
+        begin_anew()
+    parts = learner.train(loader, epoch, at.step, {*stops, *checked, count})
+    losses, sizes = [], []
+    while at.step < count:
+        with timed() as clock:
+            part = next(parts)
+        at.seconds += clock.seconds
+        found = part.losses.asnumpy().tolist()
+        write("steps", epoch=epoch, losses=found, sizes=part.sizes)
+        divergence.check_losses(found, at.steps)
+        at.first = at.first or (part.first_seconds, part.sizes[0])
+        at.steps += len(found)
+        at.step += len(found)
+        divergence.check_loss_scale(learner.numbers, learner.trainer, at.steps)
+        losses += found
+        sizes += part.sizes
+        if at.step in checked and at.step < count:
+            with learner.average.in_place():
+                scores = learner.validate(loaders["validation"])
+            write("check", progress=epoch + at.step / count, seconds=at.seconds, **scores)
+            divergence.check_scores(scores, at.steps)
+        if at.step in stops or at.step == count:
+            divergence.check_weights(learner.whole, at.steps)
+            at.add(losses, sizes)
+            losses, sizes = [], []
+        if at.step in stops:
+            keep()
+            begin_anew()

@@ -1,0 +1,201 @@
+"""Memory: what training will take, told before it begins.
+
+Counted, from the network's graph (:mod:`mxopt.train.tracing`) and the plan, are
+
+- on each device: the outputs of all operators for its share of a batch, any of which the backward
+  pass may need; weights and gradients that are not there yet, the optimizer's states, averaged
+  weights, sums of gradients where there are several devices, and samples that
+  ``preprocess="device"`` keeps;
+- on the host: samples that ``cached`` and ``roundtrip`` keep, and batches that loader workers have
+  ready. With CPU contexts all of the above is on the host as well.
+
+Not counted are the gradients of activations, which live shortly, what a graph saves by sharing
+memory, what oneDNN and cuDNN work in, and on the host what ``malloc`` keeps of freed memory. So the
+peak can be less than the estimate, and more: it is for finding out what cannot fit, not for filling
+a device to the last byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from mxopt import machine
+from mxopt.core.errors import CapacityError
+from mxopt.core.plan import Plan
+from mxopt.core.recipe import Data, Recipe
+from mxopt.data import ndarray_memory as host
+from mxopt.methods.data_parallel.parallel import split_sizes
+from mxopt.methods.input_pipeline import pipeline
+from mxopt.methods.precision.amp import Float32
+from mxopt.train.tracing import Traced, one_sample, output_like, trace
+
+MIB = 2**20
+# What MXNet, CUDA, oneDNN and C++ say when they are given no memory.
+_NO_MEMORY = ("out of memory", "failed to allocate", "cudamalloc", "create a memory", "bad_alloc")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What training will take in one place, beyond what is taken already.
+
+    Attributes:
+        place: such as ``gpu(0)`` or ``the host``; ``free``: the bytes that are free there.
+        fixed: bytes whatever the batch; ``sample``: bytes for each sample of a batch.
+        samples: of a batch that are in this place; ``places``: among how many it is split.
+    """
+
+    place: str
+    free: int
+    fixed: int
+    sample: int
+    samples: int
+    places: int = 1
+
+    @property
+    def total(self) -> int:
+        """Bytes for a whole batch."""
+        return self.fixed + self.samples * self.sample
+
+    @property
+    def most_samples(self) -> int:
+        """The largest batch that fits, in samples in all places; 0 if none does."""
+        return max(0, (self.free - self.fixed) // self.sample) * self.places
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What training will take.
+
+    Attributes:
+        needs: one for each place.
+        unit: how much of ``plan.batch_size`` one sample is: 1, or with ``bucketing="tokens"`` the
+            tokens of the longest sentence.
+        note: what could not be counted, and why; empty if everything was.
+    """
+
+    needs: list[Need]
+    unit: int
+    note: str
+
+
+def estimate(
+    recipe: Recipe,
+    data: Data,
+    net: gluon.Block,
+    numbers: Float32,
+    plan: Plan,
+    contexts: list,
+    front: gluon.Block | None = None,
+    evaluate: bool = True,
+) -> Estimate:
+    """Estimate what training will take; one sample is read and transformed for it.
+
+    Args:
+        recipe, data, numbers, plan, contexts: what is trained, and how.
+        net: what learns; ``front``: frozen stages before it, whose output is its input.
+        evaluate: whether the validation and the test split are read as well.
+    """
+    arrays, unit = one_sample(data, plan)
+    note, traced = "", Traced(0, 0, {})
+    try:
+        if front is not None:
+            arrays[0] = output_like(front, arrays[0])
+        inputs = numbers.inputs(arrays[: recipe.inputs])
+        traced = trace(net, recipe, numbers, [*inputs, *arrays[recipe.inputs :]])
+    except Exception as error:  # networks of one's own may not take symbols
+        note = f"activations are not counted, {type(net).__name__} cannot be traced: {error}"
+    read = sum(array.nbytes for array in arrays)
+    splits = (data.train, data.validation, data.test) if evaluate else (data.train,)
+    small = read
+    if plan.pixels == "uint8":
+        small = host.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
+    kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
+    ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
+    own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
+    shares = split_sizes(max(1, own // unit), len(contexts))
+    count, samples, loading = len(contexts), sum(shares), small * (1 + ahead)
+    fixed = traced.fixed + _weights(net, traced.shapes, plan, count)
+    free_on_host = machine.memory_available()
+    if contexts[0].device_type == "cpu":
+        taken = (count * fixed + kept, traced.sample + loading, samples)
+        return Estimate([Need("the host", free_on_host, *taken)], unit, note)
+    on_device = plan.preprocess == "device"
+    fixed += -(-kept // count) if on_device else 0
+    needs = [Need("the host", free_on_host, 0 if on_device else kept, loading, samples)]
+    for context, share in zip(contexts, shares):
+        free, _ = mx.context.gpu_memory_info(context.device_id)
+        needs.append(Need(str(context), free, fixed, traced.sample + read, share, count))
+    return Estimate(needs, unit, note)
+
+
+def check(found: Estimate, plan: Plan) -> None:
+    """Make sure that there is enough memory everywhere.
+
+    Raises:
+        CapacityError: there is not; the message gives what is needed, what is free, and the
+            largest batch size that would fit by the estimate.
+    """
+    worst = max(found.needs, key=lambda need: need.total - need.free)
+    if worst.total <= worst.free:
+        return
+    largest = min(need.most_samples for need in found.needs) * found.unit * plan.processes
+    advice = f"by this estimate batch_size={largest} would fit"
+    if not largest:
+        keeping = plan.preprocess != "lazy"
+        advice = "not one sample would fit: take a smaller network or smaller samples" + (
+            ", or preprocess='lazy', which keeps none" if keeping else ""
+        )
+    raise CapacityError(
+        f"training would take about {worst.total / MIB:,.0f} MiB on {worst.place}, which has "
+        f"{worst.free / MIB:,.0f} MiB free: {worst.fixed / MIB:,.0f} MiB whatever the batch and "
+        f"{worst.sample / MIB:,.2f} MiB for each of {worst.samples} samples; {advice}"
+    )
+
+
+@contextlib.contextmanager
+def explained(plan: Plan):
+    """Say what to do where a ``with`` block runs out of memory.
+
+    Raises:
+        CapacityError: in place of MXNet's error, or of ``MemoryError``. It names half the batch
+            size: the estimate, which let the run begin, was too low.
+    """
+    try:
+        yield
+    except (mx.base.MXNetError, MemoryError) as error:
+        said = (str(error).strip().splitlines() or ["no memory"])[-1]
+        told = any(words in said.lower() for words in _NO_MEMORY)
+        if not (told or isinstance(error, MemoryError)):
+            raise
+        half = plan.batch_size // 2
+        advice = (
+            f"take batch_size={half}, and accumulation={2 * plan.accumulation} if the updates are "
+            "to stay the same"
+            if half
+            else "take a smaller network or smaller samples"
+        )
+        raise CapacityError(
+            f"out of memory while training with batch_size={plan.batch_size} ({said}); {advice}"
+        ) from error
+
+
+def _weights(net: gluon.Block, shapes: dict, plan: Plan, devices: int) -> int:
+    """Return the bytes on a device that belong to the weights and are still to be taken."""
+    states = {"sgd": int(plan.momentum > 0), "adam": 2}[plan.optimizer]
+    states += plan.precision == "float16"  # the weights in float32 beside those in float16
+    states += 0 if plan.average_from is None else 2  # the mean; the weights while it is judged
+    total = 0
+    for parameter in net.collect_params().values():
+        size = max(0, math.prod(shapes.get(parameter.name) or parameter.shape or (0,)))
+        itemsize, learns = np.dtype(parameter.dtype).itemsize, parameter.grad_req != "null"
+        if parameter._data is None:
+            total += size * itemsize * (1 + learns)
+        if learns:
+            total += size * (4 * states + itemsize * (devices > 1))
+    return total

@@ -1,0 +1,65 @@
+"""The benchmarks' own parts, as far as they need no PyTorch."""
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import arms, page
+from benchmarks.cases import GROWTH, STEPS
+from benchmarks.exchange import export
+from mxopt import measure
+from mxopt.core.errors import DeviceError
+from mxopt.core.plan import Plan
+
+RECORDS = arms.HERE / "records"
+
+
+def test_the_page_says_what_its_records_say():
+    assert (arms.HERE / "README.md").read_text(encoding="utf-8") == page.text(RECORDS)
+
+
+MEASURED = sorted(path.parent.name for path in RECORDS.glob("*/experiment.json"))
+
+
+def test_every_figure_shown_has_its_runs():
+    assert set(MEASURED) & STEPS.keys()
+    for name in MEASURED:
+        found = measure.read_experiment(RECORDS / name)
+        counts = {arm: len(runs) for arm, runs in found.runs.items()}
+        assert len(set(counts.values())) == 1, (name, counts)
+        assert not any(map(found.why_not, found.arms)), name
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURED if name in STEPS])
+def test_peers_start_from_scores_equal_to_ours(name):
+    found = measure.read_experiment(RECORDS / name)
+    for arm in filter(lambda arm: page.is_peer(found, arm), found.arms):
+        assert all(run.figures["difference"] < 1e-3 for run in found.runs[arm])
+
+
+def test_growth_names_cases_that_there_are():
+    assert {growth["case"] for growth in GROWTH.values()} <= STEPS.keys()
+
+
+def test_what_a_peer_starts_from(tmp_path):
+    plan = Plan(batch_size=3)
+    told = export(tmp_path, plan, {"recipe": "segmentation", "size": 32, "limit": 7})
+    batches = [np.load(path) for path in sorted(tmp_path.glob("batch-*.npz"))]
+    assert [len(batch["arr_0"]) for batch in batches] == [3, 3, 1]
+    assert batches[0]["arr_1"].shape == (3, 32, 32)
+    assert np.load(tmp_path / "scores.npy").shape == (3, 2, 32, 32)
+    assert "body.0.weight" in np.load(tmp_path / "weights.npz")
+    assert told == {}
+
+
+def test_a_missing_environment_of_peers_is_named(monkeypatch):
+    monkeypatch.setenv("MXOPT_PEERS", "nowhere/python")
+    with pytest.raises(DeviceError, match="nowhere/python is not there; make it with: make bench"):
+        arms.multiply(Plan(), None, peer=True)
+
+
+def test_an_unknown_part_is_refused_with_those_there_are(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks", "warp"])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "no part is called warp; there are resnet" in capsys.readouterr().err

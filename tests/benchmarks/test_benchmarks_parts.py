@@ -1,0 +1,272 @@
+"""The benchmarks' whole epochs and levers: what is run, and what the page says of it."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import mxnet as mx
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import arms, beside, epochs, levers, page
+from benchmarks.cases import EPOCHS, LEVERS, STEPS, TRIED
+from mxopt import measure, recipes
+from mxopt.core.errors import DeviceError
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure import Experiment
+from mxopt.train.fit import make_loader, seed_everything
+
+TINY = {"network": "tiny", "size": 32}
+PEERS = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
+needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="needs the peers' environment")
+SMALL = {"network": "deeplab_mobilenetv2", "size": 96}
+PEER = {"how": "channels_last", "network": "MobileNetDeepLab", "sizes": {"bounded": 16}}
+
+
+def written(events):
+    return lambda event, **fields: events.append((event, fields))
+
+
+@pytest.mark.parametrize("preprocess", ["lazy", "cached"])
+def test_whole_epochs_are_timed_with_their_validation_and_preparation(preprocess):
+    events = []
+    plan = Plan(batch_size=2, epochs=2, preprocess=preprocess, learning_rate=0.01)
+    found = epochs.run(plan, written(events), train=5, validation=3, **TINY)
+    [data] = [fields for event, fields in events if event == "data"]
+    each = [fields for event, fields in events if event == "epoch"]
+    [setup] = [fields for event, fields in events if event == "setup"]
+    assert (data["train"], data["validation"]) == (5, 3)
+    assert [epoch["samples"] for epoch in each] == [5, 5]
+    inside = sum(epoch["seconds"] + epoch["validation_seconds"] for epoch in each)
+    assert found["seconds"] >= inside + setup["seconds"] > 0
+    assert found["first_epoch_seconds"] < found["seconds"]
+    assert found["validation_mIoU"] == each[-1]["validation_mIoU"]
+
+
+def test_the_untrained_loss_is_that_of_the_first_weights():
+    plan = Plan(batch_size=2, learning_rate=0.5, momentum=0.9, epochs=3)
+    options = {**TINY, "norm": False}
+    seed_everything(plan.seed)
+    recipe = recipes.load("segmentation", **options)
+    data, contexts = recipe.data(), [mx.cpu()]
+    data = dataclasses.replace(data, validation=data.validation.take(2))
+    net = recipe.network(contexts)
+    [batch] = make_loader(data, "validation", data.transform, plan, contexts)
+    image, mask = batch.shards[0]
+    expected = float(recipe.loss(net(image), mask).mean().asscalar())
+    assert epochs.untrained_loss(plan, 4, 2, options) == pytest.approx(expected, rel=1e-5)
+
+
+@needs_peers
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
+    plan = Plan(batch_size=2, epochs=2, learning_rate=0.001, momentum=0.9)
+    own = epochs.run(plan, written([]), train=5, validation=3, **SMALL)
+    peer = {**PEER, "workers": workers}
+    other = epochs.run(plan, written([]), train=5, validation=3, peer=peer, **SMALL)
+    assert other["loss_difference"] < 1e-5
+    for name in ("train_loss", "validation_loss", "validation_mIoU"):
+        assert other[name] == pytest.approx(own[name], abs=1e-3), name
+    assert own.keys() <= other.keys()
+
+
+@needs_peers
+def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
+    def changed(script, job):
+        return arms.run_peer(script, {**job, "untrained_loss": job["untrained_loss"] + 0.002})
+
+    monkeypatch.setattr(epochs, "run_peer", changed)
+    with pytest.raises(DeviceError, match="validation loss before training differs"):
+        epochs.run(Plan(batch_size=2), written([]), train=2, validation=2,
+                   peer={**PEER, "workers": 0}, **SMALL)  # fmt: skip
+
+
+def measured(name, figures, options=None, **description):
+    """Return an experiment of one run an arm."""
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures=own)]
+            for arm, own in figures.items()}  # fmt: skip
+    plans = description.pop("plans", dict.fromkeys(figures, Plan(epochs=2)))
+    return Experiment(name, "w", plans, title="T", runs=runs, arm_options=options or {},
+                      **description)  # fmt: skip
+
+
+def epochs_found():
+    more = {"peak_memory_bytes": 2**20, "first_epoch_seconds": 1.0, "validation_loss": 0.1,
+            "validation_mIoU": 0.9}  # fmt: skip
+    figures = {
+        "before": {"seconds": 30.0, **more},
+        "after": {"seconds": 10.0, **more},
+        "slow": {"seconds": 25.0, "loss_difference": 2e-5, **more},
+        "quick": {"seconds": 20.0, "loss_difference": 1e-6, **more},
+    }
+    sizes = {"train": 16, "validation": 8}
+    options = {arm: dict(sizes) for arm in figures}
+    for peer in ("slow", "quick"):
+        options[peer]["peer"] = {"how": "eager"}
+    return measured("epochs", figures, options)
+
+
+def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
+    assert beside.best_peer(epochs_found()) == "quick"
+    assert str(next(iter(page.beside_peers({"epochs": epochs_found()}).values()))).startswith("2.0")
+
+
+def test_a_lucky_median_makes_no_fastest_peer():
+    figures = {"own": [10.0, 20.0, 30.0], "lucky": [5.0, 19.0, 29.0], "close": [9.9, 18.0, 27.0]}
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={"per_second": value})
+                  for value in values] for arm, values in figures.items()}  # fmt: skip
+    options = {arm: {"peer": {"how": "eager"}} for arm in ("lucky", "close")}
+    found = Experiment("x", "w", dict.fromkeys(figures, Plan()), arm_options=options, runs=runs,
+                       figure="per_second", better="higher")  # fmt: skip
+    assert found.median("lucky") > found.median("close")
+    assert beside.best_peer(found) == "close"
+
+
+def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
+    text = "\n".join(beside.epochs(epochs_found()))
+    assert "2 epochs of 16 images, 8 others validated after each." in text
+    assert "`after` beside the fastest peer (`quick`): 2.0" in text
+    assert "Memory: 1.00 times the peer's." in text
+    assert "arget" not in text
+    assert "differ by 2e-05 at most" in text
+    assert "share of the ceiling" not in text
+
+
+def asked(monkeypatch, part, name):
+    found = {}
+
+    def interleave(name, workload, arms, *, arm_options, **more):
+        found.update(arms=arms, options=arm_options, workload=workload, **more)
+
+    monkeypatch.setattr(measure, "interleave", interleave)
+    part(name, 1, Path("nowhere"))
+    return found
+
+
+def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
+    found = asked(monkeypatch, bench._epochs, "epochs")
+    assert list(found["arms"])[:3] == ["before", "cached", "after"]
+    assert found["arms"]["before"].preprocess == "lazy"
+    assert found["arms"]["after"].preprocess == "cached"
+    assert found["options"]["after"]["optimized"]
+    for arm, plan in found["arms"].items():
+        own = found["options"][arm]
+        assert EPOCHS["options"].items() <= own.items(), arm
+        assert (plan.batch_size * plan.accumulation, plan.epochs) == (4, 2)
+    peers = [own["peer"] for own in found["options"].values() if "peer" in own]
+    assert {(p["how"], p["workers"]) for p in peers} == {
+        ("channels_last", 0), ("channels_last", 2), ("tuned", 0), ("tuned", 2),
+    }  # fmt: skip
+
+
+def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):
+    found = asked(monkeypatch, bench._levers, "levers")
+    assert found["pairs"] == [("at-once", "accumulated"), ("full", "early")]
+    for pair in found["pairs"]:
+        plans = [found["arms"][arm] for arm in pair]
+        assert len({plan.batch_size * plan.accumulation for plan in plans}) == 1, pair
+        assert len({found["options"][arm]["limit"] for arm in pair}) == 1, pair
+    early = found["options"]["early"]
+    # The timed epoch is the last one, and so must be an early one too.
+    assert early["early_epochs"] == found["arms"]["early"].epochs
+    assert early["early_size"] < early["size"] == found["options"]["full"]["size"]
+    assert found["arms"]["accumulated"].accumulation == 4
+    assert set(STEPS["mobilenet"]["options"]) <= set(early)
+
+
+def test_the_page_says_what_levers_keep_and_what_they_change():
+    figures = {
+        arm: {"samples_per_second": speed, "peak_memory_bytes": size * 2**20, "train_loss": 0.5}
+        for arm, speed, size in [("at-once", 4.0, 8000), ("accumulated", 6.0, 2800),
+                                 ("full", 6.0, 2800), ("early", 15.0, 2000)]
+    }  # fmt: skip
+    found = measured("levers", figures, figure="samples_per_second", better="higher")
+    table, words = levers.parts(found)
+    assert "4 → 6 | 1.50" in table
+    assert "8,000 MiB → 2,800 MiB" in table
+    assert "0.5 → 0.5" in table
+    for name, lever in LEVERS.items():
+        assert f"**{name}**. Equal: {lever['equal']}. Not equal: {lever['unequal']}." in words
+    assert "Not equal: what is learned" in words
+
+
+def test_a_lever_that_could_not_run_says_why():
+    arms = [arm for lever in LEVERS.values() for arm in lever["arms"]]
+    found = measured("levers", {arm: {"samples_per_second": 1.0} for arm in arms},
+                     figure="samples_per_second", better="higher")  # fmt: skip
+    found.runs["at-once"] = [Run(Path("x"), Plan(), "w", status="refused", reason="no memory")]
+    assert "| not measured (no memory) | not measured | at-once refused |" in levers.parts(found)[0]
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_what_else_is_tried_differs_from_the_last_arm_in_that_alone(monkeypatch, name):
+    found = asked(monkeypatch, bench._tried, name)
+    first, *others = found["arms"]
+    for arm in others:
+        changed = found["arms"][first].diff(found["arms"][arm]).keys()
+        own = found["options"][arm]
+        changed |= {key for key in own if own[key] != found["options"][first].get(key)}
+        assert changed == TRIED[name]["changes"][arm].keys()
+
+
+def test_the_page_has_a_row_for_each_thing_tried():
+    figures = {"every-lever": {"samples_per_second": 4.0, "peak_memory_bytes": 2**20},
+               "keep": {"samples_per_second": 3.0, "peak_memory_bytes": 2**21}}  # fmt: skip
+    plans = {"every-lever": Plan(), "keep": Plan(allocator="keep")}
+    found = measured("tried-resnet", figures, plans=plans, figure="samples_per_second",
+                       better="higher")  # fmt: skip
+    [row] = beside.tried([found]).rows
+    assert row[1] == "allocator: default → keep"
+    assert row[2].startswith("0.75")
+    assert row[4] == "1 → 2 MiB"
+
+
+def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
+    speeds = {"workers": 150.0, "cached": 900.0, "torch": 100.0}
+    figures = {arm: {"samples_per_second": speed, "first_epoch_seconds": 1.0}
+               for arm, speed in speeds.items()}  # fmt: skip
+    plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
+    found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
+                     figure="samples_per_second", better="higher")  # fmt: skip
+    assert "`workers` beside the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
+    assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]
+
+
+def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
+    asked_for = asked(monkeypatch, bench._step, "transformer")
+    figures = {"before": 1.0, "threads": 2.0, "launch": 3.0, "launch-huge": 6.0}
+    found = measured(
+        "transformer", {arm: {"tokens_per_second": speed} for arm, speed in figures.items()},
+        plans={arm: asked_for["arms"][arm] for arm in figures}, pairs=asked_for["pairs"],
+        figure="tokens_per_second", better="higher",
+    )  # fmt: skip
+    lines = [(row[1], row[4].split()[0]) for row in beside.launched([found]).rows]
+    threads = f"cpu_threads: None → {found.arms['threads'].cpu_threads}"
+    keep, huge = "allocator: default → keep", "pages: default → huge"
+    assert lines == [(threads, "2.00"), (keep, "1.50"), (f"{threads}, {keep}", "3.00"),
+                     (f"{huge} (not set)", "2.00")]  # fmt: skip
+
+
+def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
+    case, speeds = STEPS["transformer"], {"fused": 4.0, "huge": 3.0, "eager": 2.0}
+    plans = {arm: Plan(**case["dropped"].get(arm, {})) for arm in speeds}
+    found = measured(
+        "transformer", {arm: {"tokens_per_second": speed} for arm, speed in speeds.items()},
+        {"eager": {"peer": {"how": "eager"}}}, plans=plans, figure="tokens_per_second",
+        better="higher",
+    )  # fmt: skip
+    assert beside.last_arm(found) == "fused"
+    assert "`fused` beside the fastest peer (`eager`): 2.00" in beside.verdict(found, "eager", 1.2)
+    assert beside.ladder(found).rows[-1][:2] == ["huge", "pages: default → huge (dropped)"]
+
+
+def test_an_arms_variables_are_set_before_anything_is_loaded(monkeypatch):
+    monkeypatch.setenv("MXNET_A_SWITCH", "15")
+
+    def load(name, **options):
+        raise DeviceError(f"{options} with {os.environ['MXNET_A_SWITCH']}")
+
+    monkeypatch.setattr(recipes, "load", load)
+    with pytest.raises(DeviceError, match=r"'size': 32. with 60"):
+        arms.step(Plan(), None, environment={"MXNET_A_SWITCH": "60"}, size=32)

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from mxopt.chapter import errata
+from mxopt.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+
+
+def test_the_page_is_what_the_errata_say_today():
+    assert PAGE.read_text(encoding="utf-8") == errata.page()
+
+
+@pytest.mark.parametrize(
+    ("show", "printed", "right"),
+    [
+        (errata.loader_over_the_old_data, 20, 0),
+        (errata.validation_that_rolls_over, 32 / 25, 1),
+        (errata.loss_that_is_a_sum, 16, 1),
+        (errata.throughput_clock_never_reset, 100, 1000),
+        (errata.overflow_applied, 0, 1),
+        (errata.float32_after_amp, 16, 32),
+        (errata.learning_rates_six_orders_apart, 1, 0),
+        (errata.thirty_epochs_labelled_ten, 64.57, 21.52),
+        (errata.best_epoch_of_the_validation, 0.941, 0.9),
+    ],
+)
+def test_each_is_wrong_by_as_much_as_it_says(show, printed, right):
+    assert show() == pytest.approx((printed, right), abs=0.005)
+
+
+def test_a_clock_that_does_not_wait_stops_before_the_work_is_done():
+    enqueued, computed = errata.clock_without_waiting()
+    assert 0 < enqueued <= computed
+
+
+def test_the_command_says_all_of_them(capsys):
+    assert main(["errata"]) == 0
+    said = capsys.readouterr().out
+    assert all(erratum.title in said for erratum in errata.ERRATA)
+    assert "on this machine" in said
+
+
+def test_the_page_is_written(tmp_path, capsys):
+    assert main(["errata", "--write", str(tmp_path / "errata.md")]) == 0
+    assert (tmp_path / "errata.md").read_text(encoding="utf-8").startswith("# Errata that run")

@@ -1,0 +1,287 @@
+import json
+import math
+import multiprocessing
+
+import numpy as np
+import pytest
+from faults import within
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mxopt.core.errors import RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import RecordWriter, being_written, read_run
+from mxopt.measure import interleave, ladder, process, ratio, read_experiment, run
+from mxopt.measure.statistics import PAIRS_FOR_BOOTSTRAP
+
+
+def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
+    plan = Plan(engine="NaiveEngine", batch_size=3)
+    done = run("toy:sleepy", plan, tmp_path / "a.jsonl", {"value": 2.0})
+    assert done.ok, done.reason
+    assert done.figures == {"seconds": 6.0, "engine": "NaiveEngine"}
+    assert (done.plan, done.options) == (plan, {"value": 2.0})
+    assert done.only("environment")["packages"]["mxnet"] == "1.9.1"
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "reason"),
+    [
+        ({"fail": "refuse"}, "refused", "not on this device"),
+        ({"fail": "it broke"}, "failed", "RuntimeError: it broke"),
+        ({"colour": "red"}, "failed", "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl", options)
+    assert done.status == status
+    assert reason in done.reason
+    assert not done.ok
+
+
+@pytest.mark.fault(
+    "runs",
+    "the process of a measured run is killed",
+    lost="that run",
+    sees="killed: the process ended without writing its result (SIGKILL)",
+)
+def test_a_run_that_is_killed_says_by_what(tmp_path, sees):
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl", {"kill": True})
+    sees(f"{done.status}: {done.reason}")
+
+
+@pytest.mark.fault(
+    "runs",
+    "a notebook's kernel, or `mxopt`, is killed while a run is at work",
+    sees="the process ended without writing its result",
+    lost="that run, which ends as well",
+)
+def test_a_run_ends_with_the_process_that_asked_for_it(tmp_path, sees):
+    record = tmp_path / "a.jsonl"
+    asking = multiprocessing.get_context("fork").Process(
+        target=run, args=("toy:sleepy", Plan(), record, {"sleep": 60})
+    )
+    asking.start()
+    within(30, lambda: record.exists() and "environment" in record.read_text())
+    asking.kill()
+    assert within(10, lambda: not being_written(record))
+    sees(read_run(record).reason)
+
+
+@pytest.mark.parametrize("room", [-50, 50])
+@pytest.mark.fault(
+    "disk",
+    "the disk is full during a measured run",
+    lost="that run",
+    sees="cannot write ...a.jsonl (File too large); free some space",
+)
+def test_a_run_on_a_full_disk_says_so(tmp_path, little_disk, room, sees):
+    """Whether the record's first line still fits or not."""
+    with RecordWriter(tmp_path / "first.jsonl") as writer:
+        writer.begin("toy:sleepy", Plan().as_dict(), {})
+    with little_disk((tmp_path / "first.jsonl").stat().st_size + room):
+        try:
+            said = run("toy:sleepy", Plan(), tmp_path / "a.jsonl").reason
+        except RecordError as error:
+            said = str(error)
+    sees(said)
+
+
+def test_the_process_imports_what_this_one_can(tmp_path, monkeypatch):
+    (tmp_path / "of_mine.py").write_text("def work(plan, write):\n    return {'seconds': 1.0}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run("of_mine:work", Plan(), tmp_path / "a.jsonl").ok
+
+
+@pytest.mark.fault(
+    "runs",
+    "the process of a run does not start",
+    sees="failed: no message",
+    lost="that run",
+)
+def test_a_process_that_cannot_start_leaves_a_record_too(tmp_path, monkeypatch, sees):
+    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    done = run("toy:sleepy", Plan(), tmp_path / "a.jsonl")
+    sees(f"{done.status}: {done.reason}")
+
+
+@pytest.mark.fault(
+    "machine",
+    "a plan asks for Intel OpenMP, which is not installed",
+    sees="pip install intel-openmp",
+)
+def test_what_this_machine_lacks_is_refused_without_a_process(tmp_path, monkeypatch, sees):
+    monkeypatch.setattr(process.sys, "prefix", str(tmp_path))
+    done = run("toy:sleepy", Plan(openmp="intel"), tmp_path / "r.jsonl")
+    assert done.status == "refused"
+    sees(done.reason)
+
+
+def test_a_diverged_run_keeps_its_record(tmp_path):
+    done = run("mxopt.chapter.workloads:train", Plan(), tmp_path / "a.jsonl",
+               {"recipe": "toy:toy", "poison": 0})  # fmt: skip
+    assert done.status == "diverged"
+    assert done.reason.startswith("diverged at step 1")
+    assert list(done.steps())
+
+
+def test_arms_take_turns_and_read_back(tmp_path):
+    arms = {"before": Plan(batch_size=4), "after": Plan(batch_size=2)}
+    measured = interleave("demo", "toy:sleepy", arms, repeats=3, folder=tmp_path, title="Demo",
+                          arm_options={"after": {"value": 0.5}})  # fmt: skip
+    stamps = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "demo").glob("*.jsonl")}
+    assert sorted(stamps, key=stamps.get) == [
+        f"{arm}-{repeat:02d}.jsonl" for repeat in (1, 2, 3) for arm in arms
+    ]
+    for experiment in (measured, read_experiment(tmp_path / "demo")):
+        assert experiment.figures("after") == [1.0, 1.0, 1.0]
+        assert experiment.ratio("after").value == pytest.approx(4)
+        assert experiment.factors("after") == {"batch_size": (4, 2), "value": ("default", 0.5)}
+        assert experiment.title == "Demo"
+
+
+def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):
+    arms = {"before": Plan(), "after": Plan()}
+    experiment = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path,
+                            arm_options={"after": {"fail": "refuse"}})  # fmt: skip
+    assert {arm: len(runs) for arm, runs in experiment.runs.items()} == {"before": 2, "after": 1}
+    assert experiment.ratio("after") is None
+    assert math.isnan(experiment.median("after"))
+    assert experiment.why_not("after") == "not on this device"
+    assert experiment.verdict("after") == "after refused"
+
+
+def test_an_experiment_is_never_overwritten(tmp_path):
+    arguments = {"repeats": 1, "folder": tmp_path}
+    interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
+    with pytest.raises(RecordError, match="never overwritten"):
+        interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
+
+
+@pytest.mark.fault(
+    "files",
+    "an experiment's description is damaged",
+    sees="does not hold a readable experiment",
+    lost="its title and arms; the records are there",
+)
+def test_a_damaged_experiment_is_named(tmp_path, sees):
+    (tmp_path / "experiment.json").write_text(json.dumps({"arms": 1}))
+    with sees.raised(RecordError):
+        read_experiment(tmp_path)
+
+
+def test_an_unwritable_results_folder_is_refused_before_the_run(tmp_path):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(RecordError, match="results"):
+        run("toy:sleepy", Plan(), tmp_path / "results" / "a.jsonl")
+
+
+def test_ratio_is_the_geometric_mean_of_pairs():
+    assert ratio([4, 9], [2, 3]).value == pytest.approx(6**0.5)
+    assert ratio([2, 3], [4, 9], better="higher").value == pytest.approx(6**0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ([2.0, 2.1, 1.9], [1.0, 1.0, 1.0], "faster"),
+        ([1.0, 1.0, 1.0], [2.0, 2.1, 1.9], "slower"),
+        ([1.0, 2.0, 1.0], [2.0, 1.0, 1.1], "not significant"),
+        ([5.0], [1.0], "not significant"),
+        ([2.0, 2.1, 1.9, 2.0, 2.2, 2.0], [1.0] * 6, "faster"),
+    ],
+)
+def test_a_speed_up_is_claimed_only_if_the_interval_leaves_out_one(before, after, verdict):
+    assert ratio(before, after).verdict == verdict
+
+
+@pytest.mark.parametrize("bad", [[math.nan], [0.0], [-1.0], [math.inf], []])
+def test_a_ratio_of_no_figures_is_refused(bad):
+    with pytest.raises(ValueError, match="positive figures"):
+        ratio(bad, [1.0])
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=2, max_size=12))
+def test_the_interval_holds_the_ratio(figures):
+    found = ratio(figures, [1.0] * len(figures))
+    assert found.low <= found.value * (1 + 1e-9)
+    assert found.value <= found.high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("pairs", [3, 5, 8])
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(pairs):
+    random = np.random.RandomState(0)
+    hits = 0
+    for _ in range(200):
+        before = 2 * np.exp(random.normal(0, 0.1, pairs))
+        after = np.exp(random.normal(0, 0.1, pairs))
+        found = ratio(before, after)
+        hits += found.low <= 2 <= found.high
+    # 95 % is promised; a percentile bootstrap of eight pairs is known to give a little less.
+    assert hits / 200 >= (0.9 if pairs < PAIRS_FOR_BOOTSTRAP else 0.85)
+
+
+def test_a_ladder_adds_one_lever_to_those_before_it():
+    levers = {
+        "static": {"hybridize": "static"},
+        "small": {"size": 32},
+        "both": {"size": 16, "seed": 3},
+    }
+    arms, options = ladder(Plan(epochs=2), levers, {"size": 64})
+    assert list(arms) == ["before", "static", "small", "both"]
+    assert arms["small"] == arms["static"] == Plan(epochs=2, hybridize="static")
+    assert arms["both"] == Plan(epochs=2, hybridize="static", seed=3)
+    assert [options[name]["size"] for name in arms] == [64, 64, 32, 16]
+
+
+@pytest.mark.fault(
+    "runs",
+    "a measurement is killed between or within its runs, and resumed",
+    sees="one-02.killed-1",
+    lost="the run in work",
+)
+def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, sees):
+    arms = {"one": Plan(), "two": Plan(batch_size=8)}
+    how = {"repeats": 2, "folder": tmp_path, "seeds": True}
+    first = interleave("demo", "toy:sleepy", arms, **how)
+    started = {run.path.name: run.started for runs in first.runs.values() for run in runs}
+    killed, missing = tmp_path / "demo" / "one-02.jsonl", tmp_path / "demo" / "two-02.jsonl"
+    killed.write_text("".join(killed.read_text().splitlines(keepends=True)[:-1]))
+    missing.unlink()
+    again = interleave("demo", "toy:sleepy", arms, resume=True, **how)
+    assert again.resumed == 2
+    assert all(run.ok for runs in again.runs.values() for run in runs)
+    for run_again in (again.runs["one"][0], again.runs["two"][0]):
+        assert run_again.started == started[run_again.path.name]
+    sees(" ".join(path.name for path in (tmp_path / "demo").iterdir()))
+    assert read_experiment(tmp_path / "demo").resumed == 2
+    third = interleave("demo", "toy:sleepy", arms, resume=True, **how)
+    assert third.resumed == 4
+
+
+@pytest.mark.fault(
+    "sharing",
+    "a measurement is resumed in the folder of another",
+    sees="one-01.jsonl is a run of something else",
+)
+def test_a_folder_of_another_measurement_is_not_resumed(tmp_path, sees):
+    how = {"repeats": 1, "folder": tmp_path, "resume": True}
+    interleave("demo", "toy:sleepy", {"one": Plan()}, **how)
+    for arms, options in (({"one": Plan(batch_size=8)}, {}), ({"one": Plan()}, {"value": 2.0})):
+        with sees.raised(RecordError):
+            interleave("demo", "toy:sleepy", arms, options=options, **how)
+
+
+@pytest.mark.fault(
+    "sharing",
+    "a measurement is resumed while another process is still at it",
+    sees="one-01.jsonl is being written by another process; wait for it",
+)
+def test_a_run_at_work_is_not_taken_for_one_that_was_killed(tmp_path, sees):
+    with RecordWriter(tmp_path / "demo" / "one-01.jsonl") as at_work:
+        at_work.begin("toy:sleepy", Plan().as_dict(), {})
+        with sees.raised(RecordError):
+            interleave(
+                "demo", "toy:sleepy", {"one": Plan()}, repeats=1, folder=tmp_path, resume=True
+            )
+        assert at_work.path.exists()

@@ -1,0 +1,243 @@
+"""Rewritten networks: the same numbers, the same parameters, and a report of what changed."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+
+from mxopt.core.errors import PlanError
+from mxopt.methods.graph_rewrites.optimize import optimize
+
+
+def dilated(dilation, inputs=3, channels=4, bias=False):
+    net = nn.HybridSequential()
+    net.add(
+        nn.Conv2D(
+            channels, 3, padding=dilation, dilation=dilation, in_channels=inputs, use_bias=bias
+        ),
+        nn.BatchNorm(in_channels=channels),
+        nn.Activation("relu"),
+    )
+    net.initialize(mx.init.Normal(1))
+    return net
+
+
+def gradients(net, x, parameters):
+    x = x.copy()
+    x.attach_grad()
+    with autograd.record():
+        loss = (net(x) ** 2).sum()
+    loss.backward()
+    found = {name: p.grad().asnumpy().copy() for name, p in parameters.items()
+             if p.grad_req != "null"}  # fmt: skip
+    return {**found, "input": x.grad.asnumpy()}
+
+
+def assert_same(plain, rewritten):
+    assert plain.keys() == rewritten.keys()
+    for name, expected in plain.items():
+        largest = max(1, np.abs(expected).max())
+        np.testing.assert_allclose(rewritten[name], expected, atol=1e-4 * largest, err_msg=name)
+
+
+@pytest.mark.parametrize("dilation", [5, 8, 12, 20])
+@pytest.mark.parametrize(("hybrid", "bias"), [(False, False), (True, False), (True, True)])
+def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid, bias):
+    net = dilated(dilation, bias=bias)
+    if bias:
+        net[0].bias.set_data(nd.arange(4))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert "dilated" in fast.report
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert_same(plain, rewritten)
+
+
+class Bounded(gluon.HybridBlock):
+    """Two bounded convolutions, as in MobileNetV2."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2D(16, 1, in_channels=3)
+        self.second = nn.Conv2D(16, 3, padding=1, groups=16, in_channels=16)
+
+    def hybrid_forward(self, F, x):
+        return F.clip(self.second(F.clip(self.first(x), 0, 6)), 0, 6)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_bounded_relus_change_neither_outputs_nor_gradients(hybrid):
+    net = Bounded()
+    net.initialize(mx.init.Normal(3))
+    net.first.bias.set_data(nd.random.normal(2, 3, shape=(16,)))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert "bounded ReLUs" in fast.report
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    out = fast(x).asnumpy()
+    assert out.min() == 0
+    assert out.max() == pytest.approx(6)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert_same(plain, rewritten)
+
+
+def test_a_value_that_others_read_too_is_not_bounded_elsewhere():
+    class Shared(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2D(16, 1, in_channels=3)
+
+        def hybrid_forward(self, F, x):
+            x = self.layer(x)
+            return F.clip(x, 0, 6) + x
+
+    net = Shared()
+    net.initialize()
+    assert optimize(net, nd.ones((1, 3, 4, 4))).report == "nothing to change"
+
+
+def test_weights_are_saved_and_loaded_as_the_networks_own(tmp_path):
+    net = Bounded()
+    net.initialize(mx.init.Normal(1))
+    fast = optimize(net, nd.ones((1, 3, 4, 4)))
+    assert list(fast.collect_params()) == list(net.collect_params())
+    fast.save_parameters(str(tmp_path / "fast.params"))
+    other = Bounded()
+    other.load_parameters(str(tmp_path / "fast.params"))
+    np.testing.assert_array_equal(other.first.weight.data().asnumpy(),
+                                  net.first.weight.data().asnumpy())  # fmt: skip
+
+
+def test_a_kernel_that_sees_most_of_the_image_stays_as_it_is():
+    fast = optimize(dilated(2), nd.ones((1, 3, 30, 30)))
+    assert fast.report == "nothing to change"
+
+
+def test_training_the_rewritten_network_trains_the_original():
+    net, x = dilated(9), nd.random.normal(shape=(2, 3, 8, 8))
+    fast = optimize(net, x)
+    trainer = gluon.Trainer(fast.collect_params(), "sgd", {"learning_rate": 0.1})
+    before = net[0].weight.data().copy()
+    with autograd.record():
+        loss = fast(x).sum()
+    loss.backward()
+    trainer.step(2)
+    assert (net[0].weight.data() != before).sum().asscalar() > 0
+    np.testing.assert_allclose(net(x).asnumpy(), fast(x).asnumpy(), atol=1e-4)
+
+
+def test_samples_of_another_shape_go_through_the_original():
+    net = dilated(9)
+    fast = optimize(net, nd.ones((2, 3, 8, 8)))
+    x = nd.random.normal(shape=(1, 3, 20, 20))
+    np.testing.assert_allclose(fast(x).asnumpy(), net(x).asnumpy(), atol=1e-5)
+
+
+def test_symbols_go_through_the_original():
+    net = dilated(9)
+    fast = optimize(net, nd.ones((2, 3, 8, 8)))
+    assert fast(mx.sym.var("data")).list_arguments() == net(mx.sym.var("data")).list_arguments()
+
+
+def test_an_unknown_rewrite_is_refused_with_those_there_are():
+    with pytest.raises(PlanError, match="'magic'; there are folding, taps"):
+        optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
+
+
+def test_a_block_without_a_graph_is_refused():
+    class Eager(gluon.Block):
+        def forward(self, x):
+            return x * float(x.sum().asscalar())
+
+    with pytest.raises(PlanError, match="Eager cannot be traced"):
+        optimize(Eager(), nd.ones((2, 3)))
+
+
+class Narrow(gluon.HybridBlock):
+    """24 channels between convolutions, added once, as in MobileNetV2."""
+
+    def __init__(self, tell=False):
+        super().__init__()
+        self.tell = tell
+        self.first = nn.Conv2D(24, 1, in_channels=3)
+        self.second = nn.Conv2D(24, 3, padding=1, in_channels=24, use_bias=False)
+        self.third = nn.Conv2D(5, 1, in_channels=24)
+
+    def hybrid_forward(self, F, x):
+        x = self.first(x)
+        x = x + self.second(x)
+        return (self.third(x), x) if self.tell else self.third(x)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_filled_up_channels_change_neither_outputs_nor_gradients(hybrid):
+    net = Narrow()
+    net.initialize(mx.init.Normal(1))
+    net.first.bias.set_data(nd.random.normal(shape=(24,)))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    fast = optimize(net, x)
+    assert fast.changes["channels filled up to blocks of 16"] == [
+        "24 to 32", "24 to 32", "24 + 8 read"
+    ]  # fmt: skip
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert {name: array.shape for name, array in rewritten.items()} == {
+        name: array.shape for name, array in plain.items()
+    }
+    assert_same(plain, rewritten)
+
+
+def test_channels_that_the_caller_sees_are_not_filled_up():
+    net = Narrow(tell=True)
+    net.initialize(mx.init.Normal(1))
+    assert optimize(net, nd.ones((1, 3, 4, 4))).report == "nothing to change"
+
+
+def test_channels_filled_up_let_their_neighbours_be_bounded():
+    class Bottleneck(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.narrow = nn.Conv2D(24, 1, in_channels=16)
+            self.wide = nn.Conv2D(32, 1, in_channels=24)
+
+        def hybrid_forward(self, F, x):
+            return F.clip(self.wide(self.narrow(x)), 0, 6)
+
+    net = Bottleneck()
+    net.initialize()
+    x = nd.ones((1, 16, 4, 4))
+    assert "bounded" not in optimize(net, x, rewrites=["bounds"]).report
+    assert "bounded" in optimize(net, x).report
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("scale", [False, True])
+def test_folded_batch_norms_change_neither_outputs_nor_gradients(bias, scale):
+    net = nn.HybridSequential()
+    net.add(
+        nn.Conv2D(6, 3, in_channels=3, use_bias=bias),
+        nn.BatchNorm(in_channels=6, use_global_stats=True, scale=scale),
+        nn.Activation("relu"),
+        nn.Conv2D(4, 1, in_channels=6),
+    )
+    net.initialize(mx.init.Normal(1))
+    for name, parameter in net.collect_params().items():
+        if not name.endswith("weight"):
+            parameter.set_data(nd.random.uniform(0.5, 2, shape=parameter.shape))
+    x = nd.random.normal(shape=(2, 3, 8, 9))
+    assert "folded" not in optimize(net, x).report  # only where it is named
+    fast = optimize(net, x, rewrites=["folding"])
+    assert fast.changes == {"fixed batch norms folded into convolutions": ["6 channels"]}
+    fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert scale == any("gamma" in name for name in plain)
+    assert_same(plain, rewritten)

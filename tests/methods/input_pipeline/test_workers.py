@@ -1,0 +1,182 @@
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+import time
+
+import psutil
+import pytest
+import toy
+from faults import within
+from mxnet import cpu, gluon, nd
+
+from mxopt.core.errors import CapacityError, DataError
+from mxopt.core.plan import Plan
+from mxopt.machine import SharedMemory
+from mxopt.methods.input_pipeline import pipeline, workers
+from mxopt.methods.input_pipeline.workers import Workers
+
+BATCHES = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+
+
+class Sick(gluon.data.Dataset):
+    """Twelve samples, each its own number; something happens at the seventh."""
+
+    def __init__(self, happens=lambda: None):
+        self.happens = happens
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        if index == 7:
+            self.happens()
+        return nd.array([index, index])
+
+
+def loaded(watched, ahead=2):
+    return [batch.asnumpy()[:, 0].tolist() for batch in watched.load(BATCHES, ahead)]
+
+
+def die(by=signal.SIGKILL):
+    os.kill(os.getpid(), by)
+
+
+def unreadable():
+    raise DataError("photo-7.png cannot be decoded")
+
+
+def alive(pids):
+    """Return those of some processes that have not ended."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+def test_batches_come_in_order_pass_after_pass(ahead):
+    watched = Workers(Sick(), 2)
+    assert loaded(watched, ahead) == BATCHES
+    left_early = watched.load(BATCHES, ahead)
+    assert next(left_early).asnumpy()[0, 0] == 0
+    assert loaded(watched, ahead) == BATCHES
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
+    watched, kept = Workers(Sick(), 2), []
+    for _ in range(2):
+        for batch in watched.load(BATCHES, ahead):
+            time.sleep(0.02)  # until the workers have done all that was asked of them
+            kept.append(batch)
+    assert [batch.asnumpy()[:, 0].tolist() for batch in kept] == 2 * BATCHES
+
+
+@pytest.mark.fault(
+    "workers",
+    "a worker is killed",
+    lost="the steps since the last checkpoint",
+    sees="a worker process was killed by SIGKILL at sample 7; the system does so "
+    "where memory is short",
+)
+def test_a_worker_that_is_killed_is_noticed_at_once_with_its_sample(sees):
+    watched = Workers(Sick(die), 2)
+    start = time.monotonic()
+    with sees.raised(DataError):
+        loaded(watched)
+    assert time.monotonic() - start < workers.TIMEOUT / 4
+    assert not any(process.is_alive() for process in watched._processes)
+    with pytest.raises(DataError, match="a worker process"):
+        loaded(watched)
+
+
+@pytest.mark.fault(
+    "workers",
+    "a worker fills up `/dev/shm`",
+    lost="the steps since the last checkpoint",
+    sees="was killed by SIGBUS at sample 7; /dev/shm is full",
+)
+def test_a_worker_that_finds_shared_memory_full_says_so(sees):
+    with sees.raised(DataError):
+        loaded(Workers(Sick(lambda: die(signal.SIGBUS)), 2))
+
+
+@pytest.mark.fault(
+    "workers",
+    "a worker hangs, or crawls",
+    lost="the steps since the last checkpoint",
+    sees="a worker process has not delivered for 0.5 s, at sample 7: it hangs",
+)
+def test_a_worker_that_hangs_is_noticed_in_the_stated_time(sees):
+    watched = Workers(Sick(lambda: time.sleep(30)), 2, timeout=0.5)
+    with sees.raised(DataError):
+        loaded(watched)
+    assert not any(process.is_alive() for process in watched._processes)
+
+
+@pytest.mark.fault("workers", "a worker meets a damaged file", sees="photo-7.png cannot be decoded")
+def test_a_worker_s_error_is_the_data_set_s_own(sees):
+    with sees.raised(DataError) as refused:
+        loaded(Workers(Sick(unreadable), 2))
+    assert "in unreadable" in str(refused.value.__cause__)
+
+
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "SIGINT", "error", "return"])
+@pytest.mark.fault(
+    "workers",
+    "the training process is killed, interrupted, fails or ends while workers are busy",
+    sees="0 processes and 0 segments of shared memory stay behind",
+    lost="the steps since the last checkpoint",
+)
+def test_nothing_of_the_workers_outlives_the_process(end, sees):
+    # Arrays in shared memory count their holders, and a fork would let go of those here once more.
+    gc.collect()
+    nd.waitall()
+    segments = set(os.listdir("/dev/shm"))
+    ours, theirs = multiprocessing.Pipe()
+
+    def train():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        watched = Workers(Sick(lambda: time.sleep(30)), 2)
+        passing = watched.load(BATCHES, 2)
+        next(passing)
+        theirs.send([process.pid for process in watched._processes])
+        if end == "error":
+            raise ValueError("on purpose")
+        if end != "return":
+            list(passing)
+
+    process = multiprocessing.get_context("fork").Process(target=train)
+    process.start()
+    assert ours.poll(30)
+    pids = ours.recv()
+    if end.startswith("SIG"):
+        assert len(alive(pids)) == 2
+        os.kill(process.pid, getattr(signal, end))
+    process.join(10)
+    assert process.exitcode is not None
+    within(10, lambda: not alive(pids))
+    left = set(os.listdir("/dev/shm")) - segments
+    sees(f"{len(alive(pids))} processes and {len(left)} segments of shared memory stay behind")
+
+
+@pytest.mark.fault(
+    "workers",
+    "`/dev/shm` is too small for the batches under way",
+    sees="6 batches under way need 0.0 MiB of /dev/shm, which has 0.0 MiB free: set workers=0",
+)
+def test_a_small_shared_memory_is_seen_before_any_worker_starts(monkeypatch, sees):
+    monkeypatch.setattr(workers, "Workers", lambda *a: pytest.fail("they were started"))
+    plan = Plan(batch_size=4, workers=2)
+    # An image (1, 4, 4) float32 and a label int32, four of each in a batch.
+    needed = 6 * 4 * (16 * 4 + 4)
+    monkeypatch.setattr(workers, "shared_memory", lambda: SharedMemory(needed, needed - 1))
+    with sees.raised(CapacityError):
+        pipeline.make_loader(toy.samples(11), toy.flat_transform, plan, [cpu()])
+    monkeypatch.setattr(workers, "shared_memory", lambda: SharedMemory(needed, needed))
+    with pytest.raises(pytest.fail.Exception, match="they were started"):
+        pipeline.make_loader(toy.samples(11), toy.flat_transform, plan, [cpu()])

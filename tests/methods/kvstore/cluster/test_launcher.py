@@ -1,0 +1,86 @@
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from mxopt.methods.kvstore.cluster import launch, launcher, on_hosts
+from mxopt.methods.kvstore.cluster.launcher import command
+
+ROLES = on_hosts(2, None, 4321)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(launcher, "GRACE", 0.5)
+
+
+def shell(script):
+    return launch(ROLES, ["sh", "-c", script], {"COMMON": "yes"}, ["input"] * len(ROLES))
+
+
+@pytest.mark.timeout(30)
+def test_when_one_has_died_all_are_ended_and_it_is_named(members):
+    said = shell('if [ "$MXOPT_WORKER" = 1 ]; then echo no memory; exit 3; fi; sleep 1000')
+    assert said == "worker 1 on this machine ended with status 3: no memory"
+    assert not members()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.fault(
+    "runs",
+    "the server of many workers is killed",
+    sees="server 0 on this machine was killed by SIGKILL",
+    lost="the steps since the last checkpoint",
+)
+def test_a_server_that_was_killed_is_named_with_its_signal(members, sees):
+    said = shell("if [ $DMLC_ROLE = server ]; then kill -KILL $$; fi; sleep 1000")
+    sees(said)
+    assert not members()
+
+
+def test_the_others_have_time_to_leave_their_records(tmp_path):
+    shell(f'if [ "$MXOPT_WORKER" = 1 ]; then exit 3; fi; sleep 0.2; echo >> {tmp_path}/left')
+    assert (tmp_path / "left").read_text() == "\n\n\n"
+
+
+@pytest.mark.timeout(30)
+def test_servers_that_outstay_the_workers_are_ended(members):
+    assert shell("if [ $DMLC_ROLE = server ]; then sleep 1000; fi") == ""
+    assert not members()
+
+
+def test_everybody_gets_a_line_of_input_and_the_environment(tmp_path):
+    said = shell(f'read line; echo $line $COMMON >> {tmp_path}/$DMLC_ROLE"$MXOPT_WORKER"')
+    assert said == ""
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == dict.fromkeys(["scheduler", "server", "worker0", "worker1"], "input yes\n")
+
+
+def test_through_ssh_the_words_arrive_as_they_were(tmp_path, monkeypatch):
+    home = tmp_path / "a folder; with 'quotes'"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("MXOPT_DATA", "/some data")
+    far = ROLES[-1]._replace(host="user@node")
+    script = 'pwd; echo "$ODD|$MXOPT_WORKER|$MXOPT_DATA|$PORT|$DMLC_RANK"'
+    *ssh, host, line = command(far, ["sh", "-c", script], {"ODD": "a b'$HOME"})
+    assert (ssh[0], host) == ("ssh", "user@node")
+    # What sshd does with it; the far side knows nothing of this environment.
+    environment = {"PATH": "/usr/bin:/bin", "PORT": "80", "DMLC_RANK": "9"}
+    said = subprocess.run(["sh", "-c", line], cwd="/", env=environment, text=True,
+                          capture_output=True, check=True).stdout  # fmt: skip
+    assert said.splitlines() == [str(home), "a b'$HOME|1|/some data||"]
+    assert shlex.split(line)[:2] == ["cd", str(home)]
+
+
+@pytest.mark.timeout(60)
+def test_a_process_whose_launcher_is_gone_ends_itself():
+    words = command(ROLES[0], [sys.executable, "-m", "mxopt.measure.kvstore_process"], {})
+    scheduler = subprocess.Popen(words, stdin=subprocess.PIPE)
+    scheduler.stdin.write(b"{}\n")
+    scheduler.stdin.flush()
+    with pytest.raises(subprocess.TimeoutExpired):
+        scheduler.wait(2)  # it serves
+    scheduler.stdin.close()
+    assert scheduler.wait() == -9

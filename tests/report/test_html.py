@@ -1,0 +1,40 @@
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mxopt.cli.main import main
+from mxopt.core.errors import RecordError
+from mxopt.report import html, results
+
+RECORDS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_the_page_holds_everything_it_shows():
+    page = html.page(RECORDS)
+    sources = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert sources
+    assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)
+    assert "<script" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+def test_every_experiment_and_every_headline_is_on_it():
+    page = html.page(RECORDS)
+    experiments = [experiment for _, experiment in results.read_experiments(RECORDS)]
+    for experiment in experiments:
+        assert f"<h3>{experiment.title}</h3>" in page
+    for ratio, _ in results.best_pairs(experiments):
+        assert str(ratio) in page
+    assert "mxopt reproduce --tier cpu --only 8_2" in page
+    assert "The book, beside ours" in page
+
+
+def test_the_page_is_written_on_demand(tmp_path, capsys):
+    with pytest.raises(RecordError, match="no run records"):
+        html.write(tmp_path)
+    copy = Path(shutil.copytree(RECORDS / "8_1", tmp_path / "8_1"))
+    assert main(["report", str(copy), "--html"]) == 0
+    assert str(copy / "report.html") in capsys.readouterr().out
