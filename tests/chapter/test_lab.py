@@ -74,9 +74,7 @@ def test_an_unknown_tier_is_refused(tmp_path):
 def test_weights_that_are_not_to_be_had_leave_the_small_network(
     tmp_path, monkeypatch, capsys, sees
 ):
-    monkeypatch.setattr(
-        lab.data, "reachable", lambda name: (name == "penn-fudan", "no network")
-    )
+    monkeypatch.setattr(lab.data, "reachable", lambda name: (name == "penn-fudan", "no network"))
     monkeypatch.setenv("MXOPT_OFFLINE", "1")
     opened = open_lab("8_2", tier="cpu", folder=tmp_path)
     assert opened.settings == SETTINGS["8_2"]["smoke"]
