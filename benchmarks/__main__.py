@@ -93,10 +93,10 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
 def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the loaders of both, reading Penn-Fudan's training split."""
     plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
-    arms = {"before": plan, "workers": plan.replace(workers=2),
-            "workers-uint8": plan.replace(workers=2, pixels="uint8"),
+    arms = {"before": plan, "workers": plan.replace(num_workers=2),
+            "workers-uint8": plan.replace(num_workers=2, image_dtype="uint8"),
             "cached": plan.replace(preprocess="cached"),
-            "cached-uint8": plan.replace(preprocess="cached", pixels="uint8")}  # fmt: skip
+            "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8")}  # fmt: skip
     peers = {"torch": 0, "torch-workers": 2}
     arms.update(dict.fromkeys(peers, plan))
     options = {arm: {"peer": {"workers": workers}} for arm, workers in peers.items()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
-from mxopt.methods.engine.variables import timed
+from mxopt.methods.engine.clock import timed
 
 HERE = Path(__file__).parent
 KIBIBYTE = 1024

@@ -23,7 +23,7 @@ STEPS = {
         "levers": {
             "threads": THREADS,
             "static": STATIC,
-            "optimized": {"optimized": True},
+            "optimized": {"graph_rewrites": "usual"},
         },
         "dropped": {"huge": HUGE, "returned": {"allocator": "return"}},
         "peer": "ResNetDeepLab",
@@ -38,15 +38,15 @@ STEPS = {
         "levers": {
             "threads": THREADS,
             "static": STATIC,
-            "interleaved": {"interleaved": True},
-            "optimized": {"optimized": True},
+            "interleaved": {"space_to_batch": True},
+            "optimized": {"graph_rewrites": "usual"},
             "intel": INTEL,
-            "accumulated": {"batch_size": 2, "accumulation": 2},
+            "accumulated": {"batch_size": 2, "grad_accumulation": 2},
         },
         "dropped": {"huge": HUGE},
         "launch": True,
         "peer": "MobileNetDeepLab",
-        "sizes": {"bounded": 16},
+        "sizes": {"relu6_stages": 16},
         "peers": PEERS,
         "target": 1.2,
     },
@@ -63,9 +63,9 @@ STEPS = {
         "levers": {
             "threads": THREADS,
             "static": STATIC,
-            "pieces": {"fast": True},
+            "pieces": {"cpu_operators": True},
             "fused": {"loss": "fused"},
-            "accumulated": {"batch_size": 1024, "accumulation": 2},
+            "accumulated": {"batch_size": 1024, "grad_accumulation": 2},
         },
         "dropped": {"huge": HUGE},
         "launch": True,
@@ -91,15 +91,15 @@ EPOCHS = {
 LEVERS = {
     "accumulation": {
         "arms": {
-            "at-once": {"batch_size": 16, "accumulation": 1, "limit": 32},
-            "accumulated": {"batch_size": 4, "accumulation": 4, "limit": 32},
+            "at-once": {"batch_size": 16, "grad_accumulation": 1, "limit": 32},
+            "accumulated": {"batch_size": 4, "grad_accumulation": 4, "limit": 32},
         },
         "equal": "the images, the updates and, up to rounding, the weights after each: this "
         "network normalises no batch",
         "unequal": "images that are computed side by side",
     },
     "resizing": {
-        "arms": {"full": {}, "early": {"early_size": 320, "early_epochs": 2}},
+        "arms": {"full": {}, "early": {"progressive_resizing": 320, "progressive_epochs": 2}},
         "equal": "the images, how many an update takes, the number of updates",
         "unequal": "what is learned: the network sees people at another scale, so that losses are "
         "not those of the same work, and epochs at full size must follow. The rewritten graph is "
@@ -116,8 +116,8 @@ TRIED = {
     "folding": {
         "case": "resnet",
         # Random weights under statistics that were never taken: any update would end in overflow.
-        "base": {"fixed_statistics": True, "optimized": ["taps"], "learning_rate": 0.0},
-        "changes": {"folded": {"optimized": ["folding", "taps"]}},
+        "base": {"fixed_statistics": True, "graph_rewrites": "dead_taps", "learning_rate": 0.0},
+        "changes": {"folded": {"graph_rewrites": "fold_batch_norm+dead_taps"}},
     },
     "tried-resnet": {
         "case": "resnet",
@@ -150,7 +150,7 @@ GROWTH = {
         "of": "an image",
         "time": 0,
         "memory": 1,
-        "sizes": {str(n): {"batch_size": n, "accumulation": 1} for n in (1, 2, 4, 8, 16)},
+        "sizes": {str(n): {"batch_size": n, "grad_accumulation": 1} for n in (1, 2, 4, 8, 16)},
     },
     "growth-side": {
         "title": "MobileNetV2, side of the images in pixels",
@@ -195,6 +195,8 @@ GROWTH = {
         "of": "a token",
         "time": 0,
         "memory": 1,
-        "sizes": {str(n): {"batch_size": n, "accumulation": 1} for n in (512, 1024, 2048, 4096)},
+        "sizes": {
+            str(n): {"batch_size": n, "grad_accumulation": 1} for n in (512, 1024, 2048, 4096)
+        },
     },
 }

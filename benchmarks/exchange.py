@@ -11,7 +11,8 @@ from mxnet import autograd
 from mxopt import recipes
 from mxopt.core.plan import Plan
 from mxopt.methods.data_parallel import parallel
-from mxopt.train.fit import make_loader, seed_everything
+from mxopt.methods.input_pipeline.loading import make_loader
+from mxopt.train.setup import seed_everything
 
 
 def export(folder: Path, plan: Plan, options: dict) -> dict:

@@ -9,6 +9,7 @@ import importlib
 from mxopt import compat
 from mxopt.core import old_names
 from mxopt.core.plan import Plan
+from mxopt.methods import METHODS  # each adds its rule to the plan
 
 compat.activate()
 old_names.install()
@@ -18,18 +19,18 @@ __version__ = "0.1.0"
 _LAZY = {
     "bucketing": "mxopt.methods.bucketing.bucketing",
     "data": "mxopt.data",
-    "engine": "mxopt.methods.engine.variables",
+    "engine": "mxopt.methods.engine",
     "lab": "mxopt.chapter.lab",
     "machine": "mxopt.machine",
     "measure": "mxopt.measure",
     "parallel": "mxopt.methods.data_parallel.parallel",
     "plots": "mxopt.report.plots",
-    "precision": "mxopt.methods.precision.amp",
+    "precision": "mxopt.methods.precision",
     "recipes": "mxopt.recipes",
     "report": "mxopt.report",
 }
 
-__all__ = ["Plan", "compat", *_LAZY]
+__all__ = ["METHODS", "Plan", "compat", *_LAZY]
 
 
 def __getattr__(name: str):

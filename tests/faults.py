@@ -28,7 +28,7 @@ INTRODUCTION = TESTS / "reliability.md"
 AREAS = {
     "runs": "Runs that end before their time",
     "numbers": "Numbers and memory",
-    "workers": "Worker processes",
+    "num_workers": "Worker processes",
     "disk": "Disks and folders",
     "files": "Damaged files",
     "network": "Downloads",

@@ -23,8 +23,8 @@ from mxopt.data.annotations import read_annotation, write_annotation
 from mxopt.data.images import read_colour, read_grey
 from mxopt.data.parallel_text import read_lines
 from mxopt.measure import Experiment, read_experiment
+from mxopt.methods import TrainingRun
 from mxopt.methods.precision import amp
-from mxopt.methods.weight_averaging import averaging
 from mxopt.train import checkpoint, optimizer
 
 few = settings(
@@ -154,9 +154,9 @@ def training():
     plan = Plan(momentum=0.9)
     trainer = optimizer.make_trainer(net, plan, amp.for_plan(plan, [cpu()]))
     trainer._init_kvstore()
-    return checkpoint.Training(
-        net, trainer, averaging.Average(net.collect_params()), plan, "toy", [cpu()], 1000
-    )
+    run = TrainingRun(plan, toy.toy(), [cpu()], amp.Float32(), None)
+    run.network, run.learning, run.trainer = net, net, trainer
+    return run
 
 
 @few
@@ -164,11 +164,11 @@ def training():
 def test_a_damaged_checkpoint_is_passed_over(tmp_path_factory, training, data):
     """Whichever of its files it is, and wherever: every byte is under a SHA-256."""
     folder = tmp_path_factory.mktemp("made")
-    checkpoint.save(folder, training, {"epoch": 1, "step": 0})
+    checkpoint.save(folder, training, 1000, {"epoch": 1, "step": 0})
     path = folder / f"epoch-0001.{data.draw(st.sampled_from(['params', 'states', 'json']))}"
     content = path.read_bytes()
     changed = data.draw(damaged(content))
     path.write_bytes(changed)
-    found = checkpoint.restore(folder, training)
+    found = checkpoint.restore(folder, training, 1000)
     # Blanks and the like can be put into JSON without changing what it says.
     assert found is None or (path.suffix == ".json" and json.loads(changed) == json.loads(content))

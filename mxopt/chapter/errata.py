@@ -17,7 +17,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt.methods.engine.variables import timed
+from mxopt.methods.engine.clock import timed
 from mxopt.report import book
 
 
@@ -168,7 +168,7 @@ ERRATA = (
     Erratum(
         "A clock that does not wait",
         "The clock stops when the operators are enqueued; the engine has yet to compute them.",
-        "`mxopt.methods.engine.variables.timed` waits for the engine at both edges of every clock.",
+        "`mxopt.methods.engine.clock.timed` waits for the engine at both edges of every clock.",
         clock_without_waiting,
         "seconds",
         exact=False,

@@ -10,7 +10,7 @@ TRANSLATION_LEVERS = {
     "length": {"bucketing": "length"},
     "cached": {"preprocess": "cached"},
     "static": {"hybridize": "static"},
-    "pieces": {"fast": True},
+    "cpu_operators": {"cpu_operators": True},
     "fused": {"loss": "fused"},
 }
 
@@ -65,28 +65,28 @@ SETTINGS = {
             "learning": {"after": {"momentum": 0.9}},
             "measured": ("faster", "after"),
             "ladder": {"limit": 20, "epochs": 2},
-            "others": {"affinity": "compact", "early_size": 64},
+            "others": {"affinity": "compact", "progressive_resizing": 64},
             "long": {},
         },
         "cpu": {
             "repeats": 3,
             "checks": 3,
-            "training": {"network": "deeplab_mobilenetv2", "size": 480, "new_scores": True},
+            "training": {"network": "deeplab_mobilenetv2", "size": 480, "reset_head": True},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
             "speed": {
                 "static": {"hybridize": "static"},
                 "cached": {"preprocess": "cached"},
-                "interleaved": {"interleaved": True},
-                "frozen": {"frozen": 7},
+                "space_to_batch": {"space_to_batch": True},
+                "freeze_stages": {"freeze_stages": 7},
                 "fused": {"hybridize": "fused"},
-                "relu": {"bounded": 7},
+                "relu6_stages": {"relu6_stages": 7},
             },
             "learning": {
-                "scores": {"new_scores": False},
+                "scores": {"reset_head": False},
                 "momentum": {"learning_rate": 0.006, "momentum": 0.9},
                 "poly": {"schedule": "poly"},
-                "after": {"average_from": 0.5},
-                "resized": {"early_size": 320},
+                "after": {"swa_start": 0.5},
+                "resized": {"progressive_resizing": 320},
             },
             "measured": ("after",),
             "ladder": {"limit": 8, "epochs": 2},
@@ -95,11 +95,11 @@ SETTINGS = {
                 "affinity": "compact",
                 "cpu_threads": CORES,
                 "batch_size": 8,
-                "early_size": 320,
+                "progressive_resizing": 320,
             },
             "long": {
                 "measured": ("faster", "scores", "momentum", "poly", "after", "resized"),
-                "ablation": ("static", "cached", "frozen", "relu"),
+                "ablation": ("static", "cached", "freeze_stages", "relu6_stages"),
             },
         },
         "gpu": {
@@ -175,7 +175,7 @@ SETTINGS = {
             },
             "ladder": {"limit": 640, "epochs": 2},
             "long": {
-                "ablation": ("length", "static", "pieces", "fused"),
+                "ablation": ("length", "static", "cpu_operators", "fused"),
                 "longer": {
                     "training": {
                         "limit": None,
@@ -190,7 +190,7 @@ SETTINGS = {
                         "schedule": "cosine",
                         "learning_rate": 0.0007,
                         "warmup_epochs": 0.5,
-                        "average_from": 9,
+                        "swa_start": 9,
                     },
                 },
             },

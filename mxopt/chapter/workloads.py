@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mxopt.core.plan import Plan
 from mxopt.data import ndarray_memory
-from mxopt.methods.engine.variables import timed
+from mxopt.methods.engine.clock import timed
 from mxopt.train.progress import CHECKPOINT_STEPS
 
 
@@ -196,7 +196,8 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
     """
     from mxopt import recipes
     from mxopt.methods.data_parallel import parallel
-    from mxopt.train.fit import make_loader, seed_everything
+    from mxopt.methods.input_pipeline.loading import make_loader
+    from mxopt.train.setup import seed_everything
 
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)

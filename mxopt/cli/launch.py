@@ -1,7 +1,7 @@
 """``mxopt launch script.py``: a Gluon script of yours, unchanged, in a faster environment.
 
 What a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator`` do for a measured run,
-:func:`mxopt.methods.engine.variables.environment`, does here for any script: the variables are
+``mxopt.methods.environment``, does here for any script: the variables are
 read when MXNet loads, so they are set before, and the script takes this process's place. What a
 thread for every core and each of ``SWITCHES`` are worth on two imperative training loops, and what
 huge pages are not, is in ``benchmarks/README.md``.
@@ -16,10 +16,9 @@ import runpy
 import sys
 from pathlib import Path
 
-from mxopt import machine
+from mxopt import machine, methods
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
-from mxopt.methods.engine import variables as engine
 
 SWITCHES = {"allocator": "keep"}
 
@@ -32,7 +31,7 @@ def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], lis
         existing: the variables that are set already, which are kept.
     """
     chosen, lines = {}, []
-    for name, value in engine.environment(plan).items():
+    for name, value in methods.environment(plan).items():
         if existing.get(name, value) != value:
             lines.append(f"{name} stays {existing[name]}, as it was set (else: {value})")
         else:

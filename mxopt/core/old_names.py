@@ -12,8 +12,8 @@ import sys
 import warnings
 
 MODULES = {
-    "mxopt.engine": "mxopt.methods.engine.variables",
-    "mxopt.precision": "mxopt.methods.precision.amp",
+    "mxopt.engine": "mxopt.methods.engine",
+    "mxopt.precision": "mxopt.methods.precision",
     "mxopt.parallel": "mxopt.methods.data_parallel.parallel",
     "mxopt.pipeline": "mxopt.methods.input_pipeline.pipeline",
     "mxopt.optimizing": "mxopt.methods.graph_rewrites",
@@ -28,6 +28,54 @@ MODULES = {
     "mxopt.lab": "mxopt.chapter.lab",
     "mxopt.plots": "mxopt.report.plots",
 }
+
+# Switches of the plan, and options of a recipe.
+NAMES = {
+    "frozen": "freeze_stages",
+    "average_from": "swa_start",
+    "pixels": "image_dtype",
+    "accumulation": "grad_accumulation",
+    "workers": "num_workers",
+    "sync": "kvstore",
+    "early_size": "progressive_resizing",
+    "early_epochs": "progressive_epochs",
+    "optimized": "graph_rewrites",
+    "fast": "cpu_operators",
+    "bounded": "relu6_stages",
+    "interleaved": "space_to_batch",
+    "new_scores": "reset_head",
+}
+# What was an option of a recipe and is a switch of the plan now.
+_MOVED = ("early_size", "early_epochs", "optimized")
+_REWRITES = {
+    "folding": "fold_batch_norm",
+    "taps": "dead_taps",
+    "channels": "pad_channels",
+    "bounds": "relu6",
+}
+
+
+def renamed(switches: dict, options: dict | None = None) -> tuple[dict, dict]:
+    """Return a record's switches and options by today's names.
+
+    Args:
+        switches: of the plan, as the record has them.
+        options: of the workload; some were moved into the plan.
+    """
+    switches = {NAMES.get(name, name): value for name, value in switches.items()}
+    kept = {}
+    for name, value in (options or {}).items():
+        if name not in _MOVED:
+            kept[NAMES.get(name, name)] = value
+        elif value is not None:
+            switches[NAMES[name]] = _rewrites(value) if name == "optimized" else value
+    return switches, kept
+
+
+def _rewrites(value) -> str:
+    if isinstance(value, bool):
+        return "usual" if value else "none"
+    return "+".join(_REWRITES.get(name, name) for name in value) or "none"
 
 
 def workload(name: str) -> str:

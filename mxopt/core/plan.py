@@ -15,166 +15,134 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from mxopt.core import plan_rules
+from mxopt.core import old_names
 from mxopt.core.errors import PlanError
 
-ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
-HYBRIDIZE = ("no", "yes", "static", "fused")
-PREPROCESS = ("lazy", "cached", "device", "roundtrip")
-PIXELS = ("float32", "uint8")
-PRECISIONS = ("float32", "float16", "amp", "bfloat16")
-AFFINITIES = ("none", "compact")
-OPENMP = ("default", "intel")
-ALLOCATORS = ("default", "keep", "return")
-PAGES = ("default", "huge")
-SCHEDULES = ("constant", "poly", "cosine", "inverse_sqrt")
-OPTIMIZERS = ("sgd", "adam")
-BUCKETING = ("none", "length", "tokens")
-SYNC = ("none", "dist_sync", "horovod")
-
-_CHOICES = {
-    "engine": ENGINES,
-    "hybridize": HYBRIDIZE,
-    "preprocess": PREPROCESS,
-    "pixels": PIXELS,
-    "precision": PRECISIONS,
-    "affinity": AFFINITIES,
-    "openmp": OPENMP,
-    "allocator": ALLOCATORS,
-    "pages": PAGES,
-    "bucketing": BUCKETING,
-    "sync": SYNC,
-    "optimizer": OPTIMIZERS,
-    "schedule": SCHEDULES,
-}
-_AT_LEAST = {
-    "engine_threads": 1,
-    "cpu_threads": 1,
-    "frozen": 0,
-    "workers": 0,
-    "prefetch": 0,
-    "processes": 1,
-    "batch_size": 1,
-    "accumulation": 1,
-    "epochs": 1,
-    "warmup_epochs": 0,
-    "learning_rate": 0,
-    "momentum": 0,
-    "weight_decay": 0,
-    "clip_norm": 0,
-    "average_from": 0,
-    "seed": 0,
-}
 _DEVICES = re.compile(r"(cpu|gpu):(\d{1,3})(?:-(\d{1,3}))?")
+# Which switches exclude each other: each method adds its own rule (mxopt.methods).
+RULES: list[Callable[[Plan], None]] = []
+
+
+def choice(*allowed: str):
+    """Return a field whose value is one of some words; the first is the default."""
+    return field(default=allowed[0], metadata={"choices": allowed})
+
+
+def at_least(least: float, default: float | None):
+    """Return a field whose value is a number from ``least`` on."""
+    return field(default=default, metadata={"least": least})
 
 
 @dataclass(frozen=True)
 class Plan:
     """One switch a field; the defaults are MXNet's own, or the chapter's naive run.
 
-    Engine and threads (process-wide, fixed when MXNet loads; ``None`` leaves MXNet's default):
-        engine: ``NaiveEngine`` (one operator after the other, in the calling thread),
-            ``ThreadedEngine`` or ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default).
+    Process environment (read once, when MXNet loads; ``None`` keeps MXNet's default):
+        engine: ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default), ``ThreadedEngine``, or
+            ``NaiveEngine`` (one operator after the other, in the calling thread).
         engine_threads: operators that may run at the same time on each CPU context.
         cpu_threads: OpenMP threads inside one operator. MXNet's default is half of the hardware
-            threads, since it takes them for two to a core (``src/engine/openmp.cc``): where they
-            are not, as on most virtual machines, half of the processor stands idle.
+            threads (``src/engine/openmp.cc``), which is one on a virtual machine of two cores.
         affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
-        allocator: ``default`` gives large blocks of memory back to the system as soon as they are
-            freed, where large is what glibc has learned, up to 32 MiB; ``return`` all from 4 MiB
-            on, ``keep`` none: they are for the next array, and need not be cleared again.
-        pages: ``default`` maps memory as the system does, mostly in pages of 4 KiB; ``huge`` asks
-            Linux for 2 MiB where they fit (transparent huge pages, by glibc 2.35 or newer).
+        allocator: what glibc does with freed blocks. ``default`` returns large ones to the system
+            by a threshold that adapts (up to 32 MiB), ``return`` all from 4 MiB on, ``keep`` none.
+        pages: ``default``, or ``huge``: transparent huge pages of 2 MiB (glibc 2.35 or newer).
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
             ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
-        frozen: stages of the network, from its input on, that do not learn and so become part
-            of preprocessing; 0 trains all of it.
+        graph_rewrites: ``none``, ``usual``, or names joined by ``+``, such as ``dead_taps+relu6``
+            (:mod:`mxopt.methods.graph_rewrites`).
+        freeze_stages: stages of the network, counted from its input, that are not trained and
+            become part of preprocessing; 0 trains all of it.
     Data:
-        preprocess: where samples are transformed and where the result lives: ``lazy`` (host,
-            again in every epoch), ``cached`` (host, once), ``device`` (on the device, staying
-            there), ``roundtrip`` (on the device, copied back to the host batch by batch).
-        pixels: what images are until they are where they are trained on: ``float32`` (all of the
-            transform is done before) or ``uint8`` (its last part is done there, batch by batch,
-            and until then they take a quarter of the memory).
-        bucketing: which sentences share a batch: ``none`` (as they come), ``length`` (of like
-            length), ``tokens`` (of like length, and ``batch_size`` counts target tokens).
-        workers: processes that load batches; 0 loads in the training process.
-        prefetch: batches loaded ahead by the workers; ``None`` is MXNet's two for each worker.
-    Numbers:
-        precision: ``float32``, ``float16`` (all of the network), ``amp`` (automatic mixed
-            precision, float16), ``bfloat16`` (automatic mixed precision, bfloat16).
+        preprocess: where samples are transformed and where the result is kept: ``lazy`` (on the
+            host, again in every epoch), ``cached`` (on the host, once), ``device`` (on the device,
+            and kept there), ``roundtrip`` (on the device, copied back to the host by batches).
+        image_dtype: dtype of images before they reach the device: ``float32`` (normalised on the
+            host) or ``uint8`` (normalised on the device; a quarter of the memory until then).
+        bucketing: which sentences share a batch: ``none`` (in order), ``length`` (of similar
+            length), ``tokens`` (of similar length; ``batch_size`` then counts target tokens).
+        num_workers: processes that load batches; 0 loads in the training process.
+        prefetch: batches loaded ahead by the workers; ``None`` is two for each worker.
+        progressive_resizing: side of the images in the first ``progressive_epochs`` epochs, in
+            pixels; ``None`` trains on the full size from the start.
+        progressive_epochs: epochs on the smaller images.
+    Precision:
+        precision: ``float32``, ``float16`` (the whole network), ``amp`` (automatic mixed precision
+            with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
     Devices:
-        devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``; each process has them.
-        sync: how processes add up their gradients: ``none`` (there is one process), ``dist_sync``
-            (MXNet's parameter server), ``horovod`` (all-reduce, where Horovod is installed).
+        devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``, in each process.
+        kvstore: how processes sum their gradients: ``none`` (one process), ``dist_sync`` (MXNet's
+            parameter server), ``horovod`` (all-reduce, where Horovod is installed).
         processes: how many train together, on one machine or on several.
     Optimisation:
-        optimizer: ``sgd`` or ``adam``, with the decay rates of the Transformer (0.9, 0.98).
+        optimizer: ``sgd``, or ``adam`` with the decay rates of the Transformer (0.9, 0.98).
         batch_size: samples a step, over all devices of all processes.
-        learning_rate, momentum, weight_decay: of the optimizer; only SGD has the momentum.
-        clip_norm: largest allowed L2 norm of all gradients together; ``None`` never clips.
+        learning_rate, momentum, weight_decay: of the optimizer; momentum is SGD's only.
+        clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
             ``inverse_sqrt`` (of the step, from the end of the warm-up on, as the Transformer's).
         warmup_epochs: epochs of linear warm-up before the schedule.
-        average_from: epochs after which the weights of all further steps are averaged, such as
-            0.5; the average is what is validated and tested. ``None`` never averages.
-        accumulation: batches whose gradients are added before one update, which is that of a batch
-            so many times as large.
+        swa_start: epochs after which the weights of all further steps are averaged, such as 0.5;
+            the average is validated and tested. ``None`` does not average.
+        grad_accumulation: batches whose gradients are summed before one update, which is that of
+            one batch so many times as large.
         epochs: passes over the training set.
-        seed: of the weights and the order of the samples.
+        seed: of the weights and of the order of the samples.
 
     Raises:
-        PlanError: a value is outside what its switch takes; the message lists what it takes.
+        PlanError: a value is not one that its switch takes, or two switches exclude each other.
     """
 
-    engine: str = "ThreadedEnginePerDevice"
-    engine_threads: int | None = None
-    cpu_threads: int | None = None
-    affinity: str = "none"
-    openmp: str = "default"
-    allocator: str = "default"
-    pages: str = "default"
-    hybridize: str = "no"
-    frozen: int = 0
-    preprocess: str = "lazy"
-    pixels: str = "float32"
-    bucketing: str = "none"
-    workers: int = 0
-    prefetch: int | None = None
-    precision: str = "float32"
+    engine: str = choice("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine")
+    engine_threads: int | None = at_least(1, None)
+    cpu_threads: int | None = at_least(1, None)
+    affinity: str = choice("none", "compact")
+    openmp: str = choice("default", "intel")
+    allocator: str = choice("default", "keep", "return")
+    pages: str = choice("default", "huge")
+    hybridize: str = choice("no", "yes", "static", "fused")
+    graph_rewrites: str = "none"
+    freeze_stages: int = at_least(0, 0)
+    preprocess: str = choice("lazy", "cached", "device", "roundtrip")
+    image_dtype: str = choice("float32", "uint8")
+    bucketing: str = choice("none", "length", "tokens")
+    num_workers: int = at_least(0, 0)
+    prefetch: int | None = at_least(0, None)
+    progressive_resizing: int | None = at_least(1, None)
+    progressive_epochs: int = at_least(1, 1)
+    precision: str = choice("float32", "float16", "amp", "bfloat16")
     devices: str = "cpu:0"
-    sync: str = "none"
-    processes: int = 1
-    batch_size: int = 4
-    optimizer: str = "sgd"
-    learning_rate: float = 0.1
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    clip_norm: float | None = None
-    schedule: str = "constant"
-    warmup_epochs: float = 0
-    average_from: float | None = None
-    accumulation: int = 1
-    epochs: int = 1
-    seed: int = 0
+    kvstore: str = choice("none", "dist_sync", "horovod")
+    processes: int = at_least(1, 1)
+    batch_size: int = at_least(1, 4)
+    optimizer: str = choice("sgd", "adam")
+    learning_rate: float = at_least(0, 0.1)
+    momentum: float = at_least(0, 0.0)
+    weight_decay: float = at_least(0, 0.0)
+    clip_norm: float | None = at_least(0, None)
+    schedule: str = choice("constant", "poly", "cosine", "inverse_sqrt")
+    warmup_epochs: float = at_least(0, 0)
+    swa_start: float | None = at_least(0, None)
+    grad_accumulation: int = at_least(1, 1)
+    epochs: int = at_least(1, 1)
+    seed: int = at_least(0, 0)
 
     def __post_init__(self):
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in allowed:
+        for switch in dataclasses.fields(self):
+            name, value = switch.name, getattr(self, switch.name)
+            allowed = switch.metadata.get("choices")
+            if allowed and value not in allowed:
                 raise PlanError(f"{name}={value!r} is not a choice; take one of {_listed(allowed)}")
-        for name, least in _AT_LEAST.items():
-            value, (kinds, kind, optional) = getattr(self, name), _number(name)
-            if value is None and optional:
-                continue
-            if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
-                raise PlanError(f"{name}={value!r} must be {kind} of at least {least}")
+            if "least" in switch.metadata:
+                _check_number(name, value, switch.metadata["least"])
         self.device_indices  # noqa: B018  (checks the syntax of devices)
-        plan_rules.check(self)
+        for rule in RULES:
+            rule(self)
 
     @property
     def device_kind(self) -> str:
@@ -244,14 +212,46 @@ class Plan:
         return (base or cls()).replace(**changes)
 
 
+def choices(switch: str) -> tuple[str, ...]:
+    """Return the words that a switch takes, the default first; empty if it takes numbers."""
+    return Plan.__dataclass_fields__[switch].metadata.get("choices", ())
+
+
 def _known(switches: dict) -> dict:
-    names = [field.name for field in dataclasses.fields(Plan)]
-    for name in switches:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise PlanError(f"no switch is called {name!r}; {hint}The switches: {_listed(names)}")
+    check_names(switches, [field.name for field in dataclasses.fields(Plan)])
     return switches
+
+
+def check_names(given, known: list[str], kind: str = "switch") -> None:
+    """Make sure that all names given are known ones.
+
+    Args:
+        given: names of switches or options.
+        known: those that exist.
+        kind: what the message calls them.
+
+    Raises:
+        PlanError: one is not; the message suggests the new name of a renamed switch, or the
+            nearest name, and lists all.
+    """
+    for name in given:
+        if name in known:
+            continue
+        renamed = old_names.NAMES.get(name)
+        near = [renamed] if renamed in known else difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        if renamed in known:
+            hint = f"it is now called {renamed!r}. "
+        plural = {"switch": "switches", "option": "options"}.get(kind, "switches and options")
+        raise PlanError(f"no {kind} is called {name!r}; {hint}The {plural}: {_listed(known)}")
+
+
+def _check_number(name: str, value, least: float) -> None:
+    kinds, kind, optional = _number(name)
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+        raise PlanError(f"{name}={value!r} must be {kind} of at least {least}")
 
 
 def _number(name: str) -> tuple[tuple, str, bool]:
@@ -264,7 +264,7 @@ def _number(name: str) -> tuple[tuple, str, bool]:
 
 
 def _value(name: str, text: str):
-    if name not in _AT_LEAST:
+    if "least" not in Plan.__dataclass_fields__[name].metadata:
         return text
     kinds, kind, optional = _number(name)
     if optional and text.lower() == "none":

@@ -15,10 +15,9 @@ class Data:
     Attributes:
         train, validation, test: data sets of raw samples, each sample a tuple of arrays.
         transform: turns one raw sample's arrays into what is batched: inputs, then labels. For
-            ``pixels="uint8"`` it has two halves (``mxopt.methods.input_pipeline``).
+            ``image_dtype="uint8"`` it has two halves (``mxopt.methods.input_pipeline``).
         kind: ``real`` or ``stand-in``; every result says which.
         origin: where they were found, in words.
-        early: for how many epochs training samples take another transform first, and which.
         collate: for sentences, what makes a batch's arrays (``PairBatch`` in
         ``mxopt.methods.bucketing``).
     """
@@ -29,7 +28,6 @@ class Data:
     transform: Callable
     kind: str
     origin: str = ""
-    early: tuple[int, Callable] | None = None
     collate: Callable | None = None
 
 

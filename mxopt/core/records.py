@@ -183,12 +183,13 @@ def read_run(path: str | os.PathLike) -> Run:
     events = [event for event in read_events(path) if event["event"] != "steps"]
     if not events:
         raise RecordError(f"{path} is empty: the run ended before it began")
+    switches, options = old_names.renamed(events[0]["plan"], events[0].get("options", {}))
     start, end = events[0], events[-1] if events[-1]["event"] == "end" else {}
     return Run(
         path=Path(path),
-        plan=Plan.from_dict(start["plan"]),
+        plan=Plan.from_dict(switches),
         workload=old_names.workload(start["workload"]),
-        options=start.get("options", {}),
+        options=options,
         status=end.get("status", "killed"),
         reason=end.get("reason", "" if end else "the process ended without writing its result"),
         figures=end.get("figures", {}),

@@ -8,11 +8,11 @@ import os
 import sys
 import traceback
 
+from mxopt import methods
 from mxopt.core.child import end_with_parent
 from mxopt.core.errors import Diverged, MxoptError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter
-from mxopt.methods.engine import variables
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def do(job: dict) -> str:
         figures, status, reason = {}, "ok", ""
         try:
             plan = Plan.from_dict(job["plan"])
-            variables.check(plan)
+            methods.check_environment(plan)
             import mxnet  # noqa: F401  (its version and threads are part of the environment)
 
             from mxopt import machine

@@ -176,7 +176,7 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
     folder = Path(folder)
     try:
         description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
-        arms = {name: Plan.from_dict(plan) for name, plan in description.pop("arms").items()}
+        arms = _renamed(description)
         check_names(arms)
         description["workload"] = old_names.workload(description["workload"])
         experiment = Experiment(**description, arms=arms)
@@ -185,6 +185,18 @@ def read_experiment(folder: str | os.PathLike) -> Experiment:
     for arm, records in _records(folder, arms).items():
         experiment.runs[arm] = [read_run(path) for path in records]
     return experiment
+
+
+def _renamed(description: dict) -> dict[str, Plan]:
+    """Bring an experiment's description to today's names, and return the plans of its arms."""
+    options, own = description.get("options", {}), description.get("arm_options", {})
+    arms = {}
+    for name, plan in description.pop("arms").items():
+        switches, _ = old_names.renamed(plan, {**options, **own.get(name, {})})
+        arms[name] = Plan.from_dict(switches)
+    description["options"] = old_names.renamed({}, options)[1]
+    description["arm_options"] = {arm: old_names.renamed({}, o)[1] for arm, o in own.items()}
+    return arms
 
 
 def check_names(arms: Iterable[str]) -> None:

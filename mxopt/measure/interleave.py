@@ -13,10 +13,15 @@ from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, being_written, read_run
 from mxopt.measure.experiment import Experiment, check_names
+from mxopt.measure.options import check as check_options
 from mxopt.measure.process import run
 
+TRAIN = "mxopt.chapter.workloads:train"
 
-def ladder(before: Plan, levers: dict[str, dict], options: dict) -> tuple[dict, dict]:
+
+def ladder(
+    before: Plan, levers: dict[str, dict], options: dict, workload: str = TRAIN
+) -> tuple[dict, dict]:
     """Return arms that climb from a plan, each with one lever more than the arm before it.
 
     Args:
@@ -24,10 +29,17 @@ def ladder(before: Plan, levers: dict[str, dict], options: dict) -> tuple[dict, 
         levers: for each further arm what it changes: switches of the plan, and options of the
             workload under any other name.
         options: of the first arm.
+        workload: what the arms run; it says which options there are.
 
     Returns:
         The arms for :func:`interleave`, and its ``arm_options``.
+
+    Raises:
+        PlanError: a lever changes what is neither a switch nor an option; the nearest name is
+            suggested.
     """
+    every_option = {k: v for changes in levers.values() for k, v in changes.items()}
+    check_options(workload, options, every_option)
     arms, arm_options = {"before": before}, {"before": dict(options)}
     plan, options = before, dict(options)
     for name, changes in levers.items():

@@ -11,11 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mxopt import methods
 from mxopt.core.atomic import by_number
 from mxopt.core.errors import DeviceError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter, Run, read_run
-from mxopt.methods.engine import variables
+from mxopt.measure.options import check as check_options
 from mxopt.methods.kvstore import cluster
 
 
@@ -50,10 +51,12 @@ def run(
 
     Raises:
         RecordError: the record exists, or cannot be written, not even its first line.
-        PlanError: the plan's processes cannot be placed on these hosts.
+        PlanError: the workload or its recipe takes no such options, or the plan's processes cannot
+            be placed on these hosts.
     """
+    check_options(workload, options or {})
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
-    roles = _roles(plan, hosts, starter) if plan.sync == "dist_sync" else []
+    roles = _roles(plan, hosts, starter) if plan.kvstore == "dist_sync" else []
     workers = [role.number for role in roles if role.kind == "worker"]
     records = [_record_of(record, n) for n in workers or [cluster.worker_number(os.environ)]]
     for path in records:
@@ -63,7 +66,7 @@ def run(
     RecordWriter(record).close()
     record.unlink()
     try:
-        environment = {**_surroundings(), **variables.environment(plan)}
+        environment = {**_surroundings(), **methods.environment(plan)}
     except DeviceError as error:
         return _without_a_child(record, job, "refused", str(error))
     asked = [{**job, "record": os.fspath(path.absolute())} for path in records]

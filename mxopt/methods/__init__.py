@@ -1,1 +1,92 @@
-"""One folder for each technique: its card (README.md) and its code."""
+"""Methods: one folder for each technique, with its card (README.md), its code and its hooks.
+
+``METHODS`` lists them in the order in which the training loop calls their hooks.
+"""
+
+import os
+
+from mxopt.core import plan as _plan
+from mxopt.core.errors import DeviceError
+from mxopt.methods.bucketing import Bucketing
+from mxopt.methods.cpu_operators import CpuOperators
+from mxopt.methods.data_parallel import DataParallel
+from mxopt.methods.engine import Engine
+from mxopt.methods.fused_loss import FusedLoss
+from mxopt.methods.gradient_accumulation import GradientAccumulation
+from mxopt.methods.gradient_clipping import GradientClipping
+from mxopt.methods.graph_rewrites import GraphRewrites
+from mxopt.methods.hybridize import Hybridize
+from mxopt.methods.input_pipeline import InputPipeline
+from mxopt.methods.kvstore import KVStore
+from mxopt.methods.layer_freezing import LayerFreezing
+from mxopt.methods.lr_schedule import LRSchedule
+from mxopt.methods.memory_allocator import MemoryAllocator
+from mxopt.methods.method import Method, TrainingRun
+from mxopt.methods.openmp import OpenMP
+from mxopt.methods.precision import Precision
+from mxopt.methods.progressive_resizing import ProgressiveResizing
+from mxopt.methods.relu6_stages import ReLU6Stages
+from mxopt.methods.space_to_batch import SpaceToBatch
+from mxopt.methods.weight_averaging import WeightAveraging
+
+METHODS: tuple[type[Method], ...] = (
+    # the environment of the process
+    Engine,
+    OpenMP,
+    MemoryAllocator,
+    # devices and processes
+    DataParallel,
+    KVStore,
+    # the network
+    SpaceToBatch,
+    ReLU6Stages,
+    CpuOperators,
+    FusedLoss,
+    GraphRewrites,
+    Precision,
+    LayerFreezing,
+    Hybridize,
+    # the samples
+    InputPipeline,
+    Bucketing,
+    ProgressiveResizing,
+    # the updates
+    LRSchedule,
+    GradientClipping,
+    GradientAccumulation,
+    WeightAveraging,
+)
+
+__all__ = ["METHODS", "Method", "TrainingRun", "check_environment", "environment"]
+
+_plan.RULES[:] = [method.check for method in METHODS]
+
+
+def environment(plan) -> dict[str, str]:
+    """Return the variables that make a new process run under a plan.
+
+    Args:
+        plan: a :class:`mxopt.core.plan.Plan`; a switch that is ``None`` sets nothing.
+
+    Raises:
+        DeviceError: something that a switch needs is missing on this machine.
+    """
+    return {name: value for method in METHODS for name, value in method.environment(plan).items()}
+
+
+def check_environment(plan) -> None:
+    """Make sure that this process was started with a plan's variables.
+
+    Args:
+        plan: a :class:`mxopt.core.plan.Plan`.
+
+    Raises:
+        DeviceError: a variable differs, and MXNet reads it only when it loads.
+    """
+    for name, value in environment(plan).items():
+        if os.environ.get(name) != value:
+            raise DeviceError(
+                f"the plan wants {name}={value}, this process has {os.environ.get(name)!r}, and "
+                "MXNet reads it only once, when it loads; run the plan in a process of its own "
+                "with mxopt.measure.run"
+            )

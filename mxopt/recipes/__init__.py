@@ -10,6 +10,7 @@ import importlib
 import inspect
 
 from mxopt.core.errors import PlanError
+from mxopt.core.plan import check_names
 
 BUILT_IN = {
     "segmentation": "mxopt.recipes.segmentation.recipe:segmentation",
@@ -32,6 +33,25 @@ def resolve(name: str) -> tuple[str, str]:
     return module, function
 
 
+def option_names(recipe: str, options: dict) -> list[str] | None:
+    """Return the names of the options that a recipe takes; None if it takes any.
+
+    Args:
+        recipe: as for :func:`load`.
+        options: those given; what a recipe takes may depend on them, as on its network.
+
+    Raises:
+        PlanError: there is no such recipe.
+    """
+    make = _function(recipe)
+    parameters = inspect.signature(make).parameters.values()
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    if len(names) == len(parameters):
+        return names
+    more = getattr(make, "more_options", None)
+    return [*names, *more(**options)] if more else None
+
+
 def load(recipe: str, **options):
     """Return the recipe of that name.
 
@@ -42,10 +62,18 @@ def load(recipe: str, **options):
     Raises:
         PlanError: there is no such recipe, or it does not take such options.
     """
+    names = option_names(recipe, options)
+    if names is not None:
+        check_names(options, names, "option")
+    try:
+        return _function(recipe)(**options)
+    except TypeError as error:
+        raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
+
+
+def _function(recipe: str):
     module, function = resolve(recipe)
     try:
-        make = getattr(importlib.import_module(module), function)
-        inspect.signature(make).bind(**options)
-    except (ModuleNotFoundError, AttributeError, TypeError) as error:
+        return getattr(importlib.import_module(module), function)
+    except (ModuleNotFoundError, AttributeError) as error:
         raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
-    return make(**options)

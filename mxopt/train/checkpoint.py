@@ -7,56 +7,37 @@ another hash than it says, does not exist: whenever the process dies, the last g
 there. The last two are kept.
 
 Nothing random needs keeping: it begins anew at every such place, with a seed made of the plan's,
-the epoch and the step. (Not in ``plan.workers``: these processes have generators of their own, and
-a transform that draws from them draws something else after an interruption.)
+the epoch and the step. (Not in ``plan.num_workers``: these processes have generators of their own,
+and a transform that draws from them draws something else after an interruption.)
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
-from mxnet import gluon, nd
+from mxnet import nd
 from mxnet.base import MXNetError
 
 from mxopt.core.atomic import by_number, replace_text, unwritable
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.data.download import file_sha256
-from mxopt.methods.weight_averaging.averaging import Average
+from mxopt.methods import TrainingRun
 
+FORMAT = 2
 KEPT = 2
 ENDS = ("params", "states")
 
 
-@dataclass
-class Training:
-    """What learns, and is kept.
-
-    Attributes:
-        net: the whole network; ``trainer`` updates it, ``average`` follows it.
-        plan: the switches; ``name`` is the recipe's.
-        contexts: where the parameters are.
-        every: steps between two checkpoints within an epoch.
-    """
-
-    net: gluon.Block
-    trainer: gluon.Trainer
-    average: Average
-    plan: Plan
-    name: str
-    contexts: list
-    every: int
-
-
-def save(folder: Path, training: Training, progress: dict) -> None:
+def save(folder: Path, run: TrainingRun, every: int, progress: dict) -> None:
     """Write a checkpoint.
 
     Args:
         folder: of this run; made if it is not there.
-        training: what to keep.
+        run: what is trained.
+        every: steps between two checkpoints within an epoch.
         progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done, and
             ``step`` that of the steps of the next one.
 
@@ -67,11 +48,11 @@ def save(folder: Path, training: Training, progress: dict) -> None:
     if progress["step"]:
         stem += f"-step-{progress['step']:07d}"
     arrays: list[nd.NDArray] = []
-    states = [_packed(updater.states, arrays) for updater in training.trainer._updaters]
-    means = _packed(training.average.means, arrays)
+    states = [_packed(updater.states, arrays) for updater in run.trainer._updaters]
+    methods = [_method_state(method, arrays) for method in run.methods]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        training.net.save_parameters(str(folder / f"{stem}.params"))
+        run.network.save_parameters(str(folder / f"{stem}.params"))
         nd.save(str(folder / f"{stem}.states"), arrays or [nd.zeros((1,))])
         for end in ENDS:  # MXNet does not notice that the end of a file did not fit on the disk
             nd.load(str(folder / f"{stem}.{end}"))
@@ -79,14 +60,15 @@ def save(folder: Path, training: Training, progress: dict) -> None:
         raise unwritable(folder / stem, error) from None
     except MXNetError:
         raise unwritable(folder / stem, OSError("MXNet could not write all of it")) from None
-    optimizer, scaler = training.trainer._optimizer, _scaler(training.trainer)
+    optimizer, scaler = run.trainer._optimizer, _scaler(run.trainer)
     manifest = {
-        "recipe": training.name,
-        "plan": training.plan.as_dict(),
-        "every": training.every,
+        "format": FORMAT,
+        "recipe": run.recipe.name,
+        "plan": run.plan.as_dict(),
+        "every": every,
         "progress": progress,
         "states": states,
-        "average": {"steps": training.average.steps, "means": means},
+        "methods": {name: state for name, state in methods if state},
         "updates": [optimizer.num_update, _pairs(optimizer._all_index_update_counts)],
         "loss_scale": {name: getattr(scaler, name) for name in _SCALER} if scaler else {},
         "sha256": {end: file_sha256(folder / f"{stem}.{end}") for end in ENDS},
@@ -98,37 +80,38 @@ def save(folder: Path, training: Training, progress: dict) -> None:
             path.unlink(missing_ok=True)
 
 
-def restore(folder: Path, training: Training) -> dict | None:
+def restore(folder: Path, run: TrainingRun, every: int) -> dict | None:
     """Put the newest good checkpoint back and return its progress; None if there is none.
 
+    Args:
+        folder: of this run.
+        run: what is trained, as it was set up.
+        every: steps between two checkpoints within an epoch.
+
     Raises:
-        PlanError: it is of another recipe or plan, or of other steps between two checkpoints.
+        PlanError: it is of another recipe or plan, of other steps between two checkpoints, or of
+            another version of mxopt.
     """
     for path in reversed(by_number(folder.glob("epoch-*.json"))):
         manifest = _good(path)
         if manifest is None:
             continue
-        kept = Plan.from_dict(manifest["plan"])
-        every = manifest.get("every", training.every)  # once they were written after epochs only
-        if (manifest["recipe"], kept, every) != (training.name, training.plan, training.every):
-            differing = ", ".join(kept.diff(training.plan)) or f"recipe {manifest['recipe']}"
-            if every != training.every:
-                differing = f"checkpoint_steps={every}"
+        differing = _differences(manifest, run, every)
+        if differing:
             raise PlanError(
                 f"{path} is a checkpoint of something else ({differing} differs); name another "
                 "folder, or delete it"
             )
-        training.net.load_parameters(str(path.with_suffix(".params")), ctx=training.contexts)
+        run.network.load_parameters(str(path.with_suffix(".params")), ctx=run.contexts)
         arrays = nd.load(str(path.with_suffix(".states")))
-        trainer = training.trainer
-        for updater, context, states in zip(
-            trainer._updaters, training.contexts, manifest["states"]
-        ):
+        trainer = run.trainer
+        for updater, context, states in zip(trainer._updaters, run.contexts, manifest["states"]):
             updater.states = _unpacked(states, arrays, context)
             updater.states_synced = dict.fromkeys(updater.states, True)
-        training.average.steps = manifest["average"]["steps"]
-        means = _unpacked(manifest["average"]["means"], arrays, training.contexts[0])
-        training.average.means = means
+        for method in run.methods:
+            state = manifest["methods"].get(type(method).__name__)
+            if state:
+                method.load(state["values"], _unpacked(state["arrays"], arrays, run.contexts[0]))
         optimizer = trainer._optimizer
         optimizer.num_update, counts = manifest["updates"]
         for device, own in counts:
@@ -138,6 +121,24 @@ def restore(folder: Path, training: Training) -> dict | None:
             setattr(_scaler(trainer), name, value)
         return manifest["progress"]
     return None
+
+
+def _differences(manifest: dict, run: TrainingRun, every: int) -> str:
+    """Return what a checkpoint has otherwise than the run that is to go on from it."""
+    if manifest.get("format") != FORMAT:
+        return "the version of mxopt that wrote it"
+    if manifest["recipe"] != run.recipe.name:
+        return f"recipe {manifest['recipe']}"
+    if manifest["every"] != every:
+        return f"checkpoint_steps={every}"
+    return ", ".join(Plan.from_dict(manifest["plan"]).diff(run.plan))
+
+
+def _method_state(method, arrays: list) -> tuple[str, dict]:
+    """Return a method's name and state, its arrays moved to a list."""
+    values, own = method.state()
+    state = {"values": values, "arrays": _packed(own, arrays)} if values or own else {}
+    return type(method).__name__, state
 
 
 def newest(folder: Path) -> Path | None:

@@ -7,6 +7,7 @@ are read at its end. The clock waits at both edges of every part.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -18,14 +19,14 @@ import numpy as np
 from mxopt.core.errors import DataError
 from mxopt.core.plan import Plan
 from mxopt.core.recipe import Recipe
-from mxopt.methods.engine.variables import timed
+from mxopt.methods import TrainingRun
+from mxopt.methods.engine.clock import timed
 from mxopt.methods.kvstore import stores
 from mxopt.train import checkpoint, divergence, memory, progress
 from mxopt.train.progress import CHECKPOINT_STEPS, Position
-from mxopt.train.setup import make_loader, prepare
-from mxopt.train.step import seed_everything
-
-__all__ = ["fit", "make_loader", "seed_everything"]
+from mxopt.train.setup import prepare, seed_everything
+from mxopt.train.step import evaluate as evaluate_split
+from mxopt.train.step import train_epoch, validate
 
 
 def fit(
@@ -86,55 +87,52 @@ def fit(
 def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoint_steps) -> dict:
     begin = time.perf_counter()
     progress.check(checkpoint_steps)
-    together = stores.for_plan(plan)
-    evaluate = evaluate and not together.worker
+    kvstore = stores.for_plan(plan)
+    evaluate = evaluate and not kvstore.worker
     checks = checks if evaluate else 1
-    learner, loaders, preparation = prepare(recipe, plan, write, evaluate, together)
+    run, preparation = prepare(recipe, plan, write, evaluate, kvstore)
     setup = time.perf_counter() - begin
-    weights = sorted({np.dtype(p.dtype).name for p in learner.whole.collect_params().values()})
+    weights = sorted({np.dtype(p.dtype).name for p in run.network.collect_params().values()})
     write("setup", seconds=setup, preprocessing_seconds=preparation["train"],
           evaluation_preprocessing_seconds=sum(preparation.values()) - preparation["train"],
           weights=weights)  # fmt: skip
 
     units = f"{recipe.unit}s"
     at, resumed = Position({"seconds": 0.0, units: 0}), {}
-    kept = checkpoint.Training(
-        learner.whole, learner.trainer, learner.average, plan, recipe.name, learner.contexts,
-        checkpoint_steps,
-    )  # fmt: skip
     if checkpoints:
-        found = checkpoint.restore(checkpoints, kept)
+        found = checkpoint.restore(checkpoints, run, checkpoint_steps)
         if found:
             at = Position(**found)
-            learner.numbers.skipped_steps = at.skipped_steps
+            run.precision.skipped_steps = at.skipped_steps
             resumed = {"resumed_epochs": at.epoch, "resumed_steps": at.step}
             write("resumed", epoch=at.epoch, step=at.step)
             if on_epoch:
-                on_epoch(learner.whole)
-        together.check_equal(at.epoch, at.step, checkpoints)
+                on_epoch(run.network)
+        kvstore.check_equal(at.epoch, at.step, checkpoints)
 
     def keep():
-        if checkpoints and not together.worker:
-            at.skipped_steps = learner.numbers.skipped_steps
-            checkpoint.save(checkpoints, kept, dataclasses.asdict(at))
+        if checkpoints and not kvstore.worker:
+            at.skipped_steps = run.precision.skipped_steps
+            checkpoint.save(checkpoints, run, checkpoint_steps, dataclasses.asdict(at))
 
     while at.epoch < plan.epochs:
-        _train_epoch(learner, loaders, at, checks, checkpoint_steps, write, keep)
+        _train_epoch(run, at, checks, checkpoint_steps, write, keep)
         at.totals["seconds"] += at.seconds
         at.totals[units] += at.size
         at.train_loss = at.loss / at.size
-        with learner.average.in_place():
-            at.scores = learner.validate(loaders["validation"]) if evaluate else {}
+        with _evaluating(run):
+            at.scores = validate(run) if evaluate else {}
             write("epoch", epoch=at.epoch, seconds=at.seconds, **{units: at.size},
                   train_loss=at.train_loss, **at.scores)  # fmt: skip
             divergence.check_scores(at.scores, at.steps)
             if on_epoch:
-                on_epoch(learner.whole)
+                on_epoch(run.network)
         at.end_epoch()
         keep()
-    learner.average.put()
+    for method in run.methods:
+        method.after_training(run)
     if evaluate:
-        at.scores.update(learner.evaluate(loaders["test"], "test"))
+        at.scores.update(evaluate_split(run, "test"))
         divergence.check_scores(at.scores, at.steps)
     first_seconds, first_size = at.first
     steady = at.totals["seconds"] - first_seconds
@@ -147,16 +145,26 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
         "end_to_end_seconds": time.perf_counter() - begin,
         "train_loss": at.train_loss,
         **at.scores,
-        "skipped_steps": learner.numbers.skipped_steps,
+        "skipped_steps": run.precision.skipped_steps,
         **resumed,
     }
 
 
-def _train_epoch(learner, loaders, at: Position, checks, every, write, keep) -> None:
+@contextlib.contextmanager
+def _evaluating(run: TrainingRun):
+    """Let methods change the network for the time of an evaluation."""
+    with contextlib.ExitStack() as stack:
+        for method in run.methods:
+            stack.enter_context(method.evaluating(run))
+        yield
+
+
+def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> None:
     """Train the epoch in work to its end; ``keep()`` is called at every stop."""
-    plan, epoch = learner.plan, at.epoch
-    early_epochs = learner.data.early[0] if learner.data.early else 0
-    loader = loaders["early" if epoch < early_epochs else "train"]
+    plan, epoch = run.plan, at.epoch
+    loader = run.loaders["train"]
+    for method in run.methods:
+        loader = method.training_loader(run, loader, epoch)
     count = len(loader)
     if at.step and at.count != count:
         raise DataError(
@@ -164,15 +172,15 @@ def _train_epoch(learner, loaders, at: Position, checks, every, write, keep) -> 
             f"{count}: the data is not what it was; bring it back, or delete the checkpoints"
         )
     at.count = count
-    stops = progress.stops(count, every, plan.accumulation)
+    stops = progress.stops(count, every, plan.grad_accumulation)
     checked = {round(count * number / checks) for number in range(1, checks)}
 
     def begin_anew():
-        seed_everything(progress.seed(plan, epoch, at.step, learner.together.worker))
+        seed_everything(progress.seed(plan, epoch, at.step, run.kvstore.worker))
 
     if epoch or at.step:
         begin_anew()
-    parts = learner.train(loader, epoch, at.step, {*stops, *checked, count})
+    parts = train_epoch(run, loader, epoch, at.step, {*stops, *checked, count})
     losses, sizes = [], []
     while at.step < count:
         with timed() as clock:
@@ -184,16 +192,16 @@ def _train_epoch(learner, loaders, at: Position, checks, every, write, keep) -> 
         at.first = at.first or (part.first_seconds, part.sizes[0])
         at.steps += len(found)
         at.step += len(found)
-        divergence.check_loss_scale(learner.numbers, learner.trainer, at.steps)
+        divergence.check_loss_scale(run.precision, run.trainer, at.steps)
         losses += found
         sizes += part.sizes
         if at.step in checked and at.step < count:
-            with learner.average.in_place():
-                scores = learner.validate(loaders["validation"])
+            with _evaluating(run):
+                scores = validate(run)
             write("check", progress=epoch + at.step / count, seconds=at.seconds, **scores)
             divergence.check_scores(scores, at.steps)
         if at.step in stops or at.step == count:
-            divergence.check_weights(learner.whole, at.steps)
+            divergence.check_weights(run.network, at.steps)
             at.add(losses, sizes)
             losses, sizes = [], []
         if at.step in stops:

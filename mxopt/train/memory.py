@@ -28,12 +28,12 @@ from mxnet import gluon
 from mxopt import machine
 from mxopt.core.errors import CapacityError
 from mxopt.core.plan import Plan
-from mxopt.core.recipe import Data, Recipe
 from mxopt.data import ndarray_memory as host
+from mxopt.methods import METHODS, TrainingRun
 from mxopt.methods.data_parallel.parallel import split_sizes
 from mxopt.methods.input_pipeline import pipeline
-from mxopt.methods.precision.amp import Float32
-from mxopt.train.tracing import Traced, one_sample, output_like, trace
+from mxopt.methods.input_pipeline.loading import one_sample
+from mxopt.train.tracing import Traced, output_like, trace
 
 MIB = 2**20
 # What MXNet, CUDA, oneDNN and C++ say when they are given no memory.
@@ -84,43 +84,36 @@ class Estimate:
     note: str
 
 
-def estimate(
-    recipe: Recipe,
-    data: Data,
-    net: gluon.Block,
-    numbers: Float32,
-    plan: Plan,
-    contexts: list,
-    front: gluon.Block | None = None,
-    evaluate: bool = True,
-) -> Estimate:
+def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
     """Estimate what training will take; one sample is read and transformed for it.
 
     Args:
-        recipe, data, numbers, plan, contexts: what is trained, and how.
-        net: what learns; ``front``: frozen stages before it, whose output is its input.
+        run: its plan, recipe, data and network.
         evaluate: whether the validation and the test split are read as well.
     """
+    recipe, data, plan, contexts = run.recipe, run.data, run.plan, run.contexts
     arrays, unit = one_sample(data, plan)
     note, traced = "", Traced(0, 0, {})
     try:
-        if front is not None:
-            arrays[0] = output_like(front, arrays[0])
-        inputs = numbers.inputs(arrays[: recipe.inputs])
-        traced = trace(net, recipe, numbers, [*inputs, *arrays[recipe.inputs :]])
+        if run.frozen is not None:
+            arrays[0] = output_like(run.frozen, arrays[0])
+        inputs = run.precision.inputs(arrays[: recipe.inputs])
+        traced = trace(run.learning, recipe, run.precision, [*inputs, *arrays[recipe.inputs :]])
     except Exception as error:  # networks of one's own may not take symbols
-        note = f"activations are not counted, {type(net).__name__} cannot be traced: {error}"
+        note = (
+            f"activations are not counted, {type(run.learning).__name__} cannot be traced: {error}"
+        )
     read = sum(array.nbytes for array in arrays)
     splits = (data.train, data.validation, data.test) if evaluate else (data.train,)
     small = read
-    if plan.pixels == "uint8":
+    if plan.image_dtype == "uint8":
         small = host.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
     kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
-    ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
+    ahead = 2 * plan.num_workers if plan.prefetch is None else plan.prefetch
     own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
     shares = split_sizes(max(1, own // unit), len(contexts))
     count, samples, loading = len(contexts), sum(shares), small * (1 + ahead)
-    fixed = traced.fixed + _weights(net, traced.shapes, plan, count)
+    fixed = traced.fixed + _weights(run.learning, traced.shapes, plan, count)
     free_on_host = machine.memory_available()
     if contexts[0].device_type == "cpu":
         taken = (count * fixed + kept, traced.sample + loading, samples)
@@ -175,8 +168,8 @@ def explained(plan: Plan):
             raise
         half = plan.batch_size // 2
         advice = (
-            f"take batch_size={half}, and accumulation={2 * plan.accumulation} if the updates are "
-            "to stay the same"
+            f"take batch_size={half}, and grad_accumulation={2 * plan.grad_accumulation} if the "
+            "updates are to stay the same"
             if half
             else "take a smaller network or smaller samples"
         )
@@ -188,8 +181,7 @@ def explained(plan: Plan):
 def _weights(net: gluon.Block, shapes: dict, plan: Plan, devices: int) -> int:
     """Return the bytes on a device that belong to the weights and are still to be taken."""
     states = {"sgd": int(plan.momentum > 0), "adam": 2}[plan.optimizer]
-    states += plan.precision == "float16"  # the weights in float32 beside those in float16
-    states += 0 if plan.average_from is None else 2  # the mean; the weights while it is judged
+    states += sum(method.weight_copies(plan) for method in METHODS)
     total = 0
     for parameter in net.collect_params().values():
         size = max(0, math.prod(shapes.get(parameter.name) or parameter.shape or (0,)))

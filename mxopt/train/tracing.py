@@ -14,13 +14,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from mxopt.core.errors import DataError
-from mxopt.core.plan import Plan
-from mxopt.core.recipe import Data, Recipe
+from mxopt.core.recipe import Recipe
 from mxopt.methods.precision.amp import Float32
-
-# Among so many sentences the longest is looked for.
-LOOKED_AT = 10_000
 
 
 class Traced(NamedTuple):
@@ -66,28 +61,6 @@ def output_like(block: gluon.Block, array: np.ndarray) -> np.ndarray:
     """Return an array of the shape that a block makes of one of this shape, (1, ...)."""
     _, [shape], _ = block(mx.sym.var("data0")).infer_shape(data0=array.shape)
     return np.empty(shape, array.dtype)
-
-
-def one_sample(data: Data, plan: Plan) -> tuple[list, int]:
-    """Return arrays like those of a batch of one sample, and how much of ``plan.batch_size`` it is.
-
-    A sentence is about the longest of the training set; with ``bucketing="tokens"`` it is as much
-    as it has target tokens, and all else is 1.
-
-    Raises:
-        DataError: the training set is empty.
-    """
-    if not len(data.train):
-        raise DataError("the data set is empty: training needs at least one sample")
-    if not data.collate:
-        parts = data.transform(*data.train[0])
-        parts = (part if hasattr(part, "shape") else np.asarray(part) for part in parts)
-        return [np.empty((1, *part.shape), part.dtype) for part in parts], 1
-    rows = range(0, len(data.train), max(1, len(data.train) // LOOKED_AT))
-    longest = max(rows, key=lambda row: sum(map(len, data.train[row])))
-    pair = data.transform(*data.train[longest])
-    length = 1 + max(map(len, pair))  # and the begin or the end of the sentence
-    return list(data.collate([pair], length, length)), length if plan.bucketing == "tokens" else 1
 
 
 def _sizes(graph: mx.sym.Symbol, arrays: list, samples: int) -> tuple[int, dict]:

@@ -15,13 +15,14 @@ from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment
-from mxopt.train.fit import make_loader, seed_everything
+from mxopt.methods.input_pipeline.loading import make_loader
+from mxopt.train.setup import seed_everything
 
 TINY = {"network": "tiny", "size": 32}
 PEERS = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
 needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="needs the peers' environment")
 SMALL = {"network": "deeplab_mobilenetv2", "size": 96}
-PEER = {"how": "channels_last", "network": "MobileNetDeepLab", "sizes": {"bounded": 16}}
+PEER = {"how": "channels_last", "network": "MobileNetDeepLab", "sizes": {"relu6_stages": 16}}
 
 
 def written(events):
@@ -63,7 +64,7 @@ def test_the_untrained_loss_is_that_of_the_first_weights():
 def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
     plan = Plan(batch_size=2, epochs=2, learning_rate=0.001, momentum=0.9)
     own = epochs.run(plan, written([]), train=5, validation=3, **SMALL)
-    peer = {**PEER, "workers": workers}
+    peer = {**PEER, "num_workers": workers}
     other = epochs.run(plan, written([]), train=5, validation=3, peer=peer, **SMALL)
     assert other["loss_difference"] < 1e-5
     for name in ("train_loss", "validation_loss", "validation_mIoU"):
@@ -79,7 +80,7 @@ def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
     monkeypatch.setattr(epochs, "run_peer", changed)
     with pytest.raises(DeviceError, match="validation loss before training differs"):
         epochs.run(Plan(batch_size=2), written([]), train=2, validation=2,
-                   peer={**PEER, "workers": 0}, **SMALL)  # fmt: skip
+                   peer={**PEER, "num_workers": 0}, **SMALL)  # fmt: skip
 
 
 def measured(name, figures, options=None, **description):
@@ -153,7 +154,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
     for arm, plan in found["arms"].items():
         own = found["options"][arm]
         assert EPOCHS["options"].items() <= own.items(), arm
-        assert (plan.batch_size * plan.accumulation, plan.epochs) == (4, 2)
+        assert (plan.batch_size * plan.grad_accumulation, plan.epochs) == (4, 2)
     peers = [own["peer"] for own in found["options"].values() if "peer" in own]
     assert {(p["how"], p["workers"]) for p in peers} == {
         ("channels_last", 0), ("channels_last", 2), ("tuned", 0), ("tuned", 2),
@@ -165,7 +166,7 @@ def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):
     assert found["pairs"] == [("at-once", "accumulated"), ("full", "early")]
     for pair in found["pairs"]:
         plans = [found["arms"][arm] for arm in pair]
-        assert len({plan.batch_size * plan.accumulation for plan in plans}) == 1, pair
+        assert len({plan.batch_size * plan.grad_accumulation for plan in plans}) == 1, pair
         assert len({found["options"][arm]["limit"] for arm in pair}) == 1, pair
     early = found["options"]["early"]
     # The timed epoch is the last one, and so must be an early one too.
@@ -223,11 +224,11 @@ def test_the_page_has_a_row_for_each_thing_tried():
 
 
 def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
-    speeds = {"workers": 150.0, "cached": 900.0, "torch": 100.0}
+    speeds = {"num_workers": 150.0, "cached": 900.0, "torch": 100.0}
     figures = {arm: {"samples_per_second": speed, "first_epoch_seconds": 1.0}
                for arm, speed in speeds.items()}  # fmt: skip
     plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
-    found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
+    found = measured("loader", figures, {"torch": {"peer": {"num_workers": 0}}}, plans=plans,
                      figure="samples_per_second", better="higher")  # fmt: skip
     assert "`workers` beside the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
     assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]

@@ -5,14 +5,14 @@ import pytest
 import toy
 
 from mxopt.chapter import workloads
-from mxopt.core.plan import PREPROCESS, Plan
+from mxopt.core.plan import Plan, choices
 
 
 def ignore(event, **fields):
     """Take a record's events and keep none."""
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 def test_every_placement_loads_the_same_values(preprocess):
     expected = workloads.load(Plan(), ignore, recipe="toy:toy")
     found = workloads.load(Plan(preprocess=preprocess), ignore, recipe="toy:toy")
@@ -69,7 +69,7 @@ def test_without_evaluation_only_training_is_done_and_recorded():
 
 def test_the_weights_of_one_seed_are_kept_beside_the_record(tmp_path, monkeypatch):
     monkeypatch.setenv("MXOPT_RECORD", str(tmp_path / "arm-01.jsonl"))
-    plan = Plan(batch_size=4, epochs=6, learning_rate=0.5, average_from=4)
+    plan = Plan(batch_size=4, epochs=6, learning_rate=0.5, swa_start=4)
     figures = workloads.train(plan.replace(seed=1), ignore, recipe="toy:toy", keep=0)
     assert not list(tmp_path.iterdir())
     figures = workloads.train(plan, ignore, recipe="toy:toy", keep=0)

@@ -21,10 +21,10 @@ def run(seconds, plan=None, status="ok", **more):
 
 @pytest.fixture
 def experiment():
-    arms = {"slow": Plan(), "fast": Plan(workers=2), "absent": Plan(precision="amp")}
+    arms = {"slow": Plan(), "cpu_operators": Plan(num_workers=2), "absent": Plan(precision="amp")}
     runs = {
         "slow": [run(4.0, quality=0.8), run(4.2, quality=0.8), run(4.1, quality=0.8)],
-        "fast": [run(2.0, quality=0.8), run(2.1, quality=0.7), run(2.0, quality=0.8)],
+        "cpu_operators": [run(2.0, quality=0.8), run(2.1, quality=0.7), run(2.0, quality=0.8)],
         "absent": [run(0, status="refused")],
     }
     return Experiment("precision", "toy:sleepy", arms, title="A | title", runs=runs)

@@ -59,9 +59,9 @@ def train(plan, folder=None, stop=None, recipe=None, seen=None, **how):
 PLANS = {
     "momentum": Plan(batch_size=4, epochs=4, momentum=0.9),
     "adam, averaged": Plan(batch_size=4, epochs=4, optimizer="adam", learning_rate=0.01,
-                           average_from=1, schedule="cosine", warmup_epochs=1),
+                           swa_start=1, schedule="cosine", warmup_epochs=1),
     "a graph": Plan(batch_size=4, epochs=4, momentum=0.9, hybridize="static"),
-    "accumulated": Plan(batch_size=4, epochs=4, accumulation=4, clip_norm=1.0),
+    "accumulated": Plan(batch_size=4, epochs=4, grad_accumulation=4, clip_norm=1.0),
     "kept on the device": Plan(batch_size=4, epochs=4, preprocess="device"),
     "two contexts": Plan(batch_size=4, epochs=4, devices="cpu:0-1", momentum=0.9),
 }  # fmt: skip

@@ -1,4 +1,3 @@
-import dataclasses
 import math
 import os
 
@@ -10,8 +9,9 @@ from mxnet import nd
 
 from mxopt.core.errors import Diverged, PlanError
 from mxopt.core.plan import Plan
+from mxopt.train import step
 from mxopt.train.fit import fit
-from mxopt.train.step import AHEAD, Learner
+from mxopt.train.step import AHEAD
 
 
 def fitted(plan, recipe=None, **how):
@@ -44,7 +44,7 @@ def test_a_toy_is_learnt_and_everything_is_recorded():
     assert 0 < figures["first_step_seconds"] < figures["seconds"]
 
 
-@pytest.mark.parametrize("switches", [{}, {"accumulation": 4}, {"average_from": 0.5}])
+@pytest.mark.parametrize("switches", [{}, {"grad_accumulation": 4}, {"swa_start": 0.5}])
 def test_checks_within_an_epoch_change_nothing_of_what_is_learned(switches):
     plan = Plan(batch_size=4, epochs=2, learning_rate=0.5, **switches)
     (plain, once), (checked, often) = (fitted(plan, checks=checks) for checks in (1, 3))
@@ -103,25 +103,25 @@ def test_a_static_graph_takes_the_smallest_memory_plan_unless_told_otherwise(mon
 
 def test_accumulated_batches_update_like_one_large_batch():
     large, _ = fitted(Plan(batch_size=8, epochs=3))
-    small, _ = fitted(Plan(batch_size=4, accumulation=2, epochs=3))
+    small, _ = fitted(Plan(batch_size=4, grad_accumulation=2, epochs=3))
     for name in ("train_loss", "validation_loss", "test_loss"):
         assert small[name] == pytest.approx(large[name], rel=1e-4)
 
 
 def test_steps_are_enqueued_ahead_but_few(monkeypatch):
     losses, waited, ahead = [], [], []
-    backward, wait = Learner._backward, nd.NDArray.wait_to_read
+    backward, wait = step._backward, nd.NDArray.wait_to_read
 
-    def enqueue(self, batch):
+    def enqueue(run, batch):
         ahead.append(len(losses) - len(waited))
-        losses.append(backward(self, batch))
+        losses.append(backward(run, batch))
         return losses[-1]
 
     def wait_to_read(array):
         waited.extend(loss for loss in losses if loss is array)
         wait(array)
 
-    monkeypatch.setattr(Learner, "_backward", enqueue)
+    monkeypatch.setattr(step, "_backward", enqueue)
     monkeypatch.setattr(nd.NDArray, "wait_to_read", wait_to_read)
     fitted(Plan(batch_size=2))
     assert len(losses) > 2 * AHEAD
@@ -154,18 +154,6 @@ def test_the_same_seed_gives_the_same_run():
     assert one == two != other
 
 
-def test_clipping_bounds_every_update():
-    seen = []
-
-    def keep(net):
-        seen.append(np.concatenate([p.data().asnumpy().ravel() for p in
-                                    net.collect_params().values()]))  # fmt: skip
-
-    plan = Plan(batch_size=22, epochs=3, learning_rate=1.0, clip_norm=0.01)
-    fit(toy.toy(), plan, lambda event, **fields: None, on_epoch=keep)
-    assert np.linalg.norm(seen[1] - seen[0]) <= 0.01 * (1 + 1e-4)
-
-
 def test_networks_with_batch_norm_train_on_several_contexts():
     def network(contexts):
         net = mx.gluon.nn.HybridSequential()
@@ -192,30 +180,3 @@ def test_figures_are_named_after_what_a_recipe_counts_and_scored_as_it_says():
     assert figures["tokens"] == of(events, "epoch")[0]["tokens"] == 22
     assert figures["tokens_per_second"] > 0
     assert (figures["validation_size"], figures["test_size"]) == (7, 5)
-
-
-def test_early_epochs_take_their_own_transform():
-    taken = []
-
-    def data():
-        parts = toy.toy().data()
-
-        def early(image, label):
-            taken.append("early")
-            return toy.flat_transform(image, label)
-
-        def late(image, label):
-            taken.append("late")
-            return toy.flat_transform(image, label)
-
-        return dataclasses.replace(parts, transform=late, early=(1, early))
-
-    figures, events = fitted(Plan(epochs=3), toy.toy(data=data))
-    # One more: the estimate of memory looks at a sample.
-    assert taken.count("late") == 1 + 2 * 22 + 3 * 7 + 5
-    assert taken[1:23] == ["early"] * 22
-    assert taken.count("early") == 22
-    assert figures["samples"] == 3 * 22
-    # The same order of samples as without.
-    sizes = [step["sizes"] for step in of(events, "steps")]
-    assert sizes == [step["sizes"] for step in of(fitted(Plan(epochs=3))[1], "steps")]

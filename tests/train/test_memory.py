@@ -13,8 +13,9 @@ import toy
 from mxnet import gluon
 
 from mxopt.core.errors import CapacityError, DataError
-from mxopt.core.plan import PIXELS, Plan
+from mxopt.core.plan import Plan, choices
 from mxopt.core.recipe import Recipe
+from mxopt.methods import TrainingRun
 from mxopt.methods.precision import amp
 from mxopt.recipes.segmentation.recipe import segmentation
 from mxopt.recipes.translation.recipe import translation
@@ -28,11 +29,18 @@ FACTOR = 2
 HELD = {"MALLOC_MMAP_THRESHOLD_": str(2**17)}
 
 
+def run_of(recipe, plan, contexts, net, precision=None):
+    """Return a run as it is before its loaders are made."""
+    run = TrainingRun(plan, recipe, contexts, precision or amp.Float32(), None)
+    run.data, run.network, run.learning = recipe.data(), net, net
+    return run
+
+
 def estimated(plan, contexts=None, **recipe):
     made = toy.toy(**recipe)
     net = made.network([mx.cpu()])
     numbers = amp.for_plan(plan.replace(devices="cpu:0"), [mx.cpu()])
-    return memory.estimate(made, made.data(), net, numbers, plan, contexts or [mx.cpu()])
+    return memory.estimate(run_of(made, plan, contexts or [mx.cpu()], net, numbers))
 
 
 def test_a_trace_counts_inputs_outputs_and_no_weights():
@@ -53,7 +61,7 @@ def test_a_trace_counts_inputs_outputs_and_no_weights():
         ({}, 0),
         ({"momentum": 0.9}, 1),
         ({"optimizer": "adam"}, 2),
-        ({"average_from": 0.5}, 2),
+        ({"swa_start": 0.5}, 2),
     ],
 )
 def test_weights_are_counted_with_all_their_copies(switches, copies):
@@ -69,7 +77,7 @@ def test_samples_that_are_kept_and_batches_loaded_ahead_are_counted():
     sample = 4 * 16 + 4
     lazy, cached, ahead = (
         estimated(Plan(**switches)).needs[0]
-        for switches in ({}, {"preprocess": "cached"}, {"workers": 1, "prefetch": 5})
+        for switches in ({}, {"preprocess": "cached"}, {"num_workers": 1, "prefetch": 5})
     )
     assert cached.fixed - lazy.fixed == (22 + 7 + 5) * sample
     assert ahead.sample - lazy.sample == 5 * sample
@@ -79,10 +87,10 @@ def test_pixels_that_stay_small_are_counted_as_that():
     recipe = segmentation(size=32)
     data, net = recipe.data(), recipe.network([mx.cpu()])
     fixed = {}
-    for plan in (Plan(), Plan(preprocess="cached"), Plan(preprocess="cached", pixels="uint8")):
-        [need] = memory.estimate(recipe, data, net, amp.Float32(), plan, [mx.cpu()]).needs
-        fixed[plan.preprocess, plan.pixels] = need.fixed
-    kept = [fixed["cached", pixels] - fixed["lazy", "float32"] for pixels in PIXELS]
+    for plan in (Plan(), Plan(preprocess="cached"), Plan(preprocess="cached", image_dtype="uint8")):
+        [need] = memory.estimate(run_of(recipe, plan, [mx.cpu()], net)).needs
+        fixed[plan.preprocess, plan.image_dtype] = need.fixed
+    kept = [fixed["cached", pixels] - fixed["lazy", "float32"] for pixels in choices("image_dtype")]
     samples = len(data.train) + len(data.validation) + len(data.test)
     assert kept[0] == 4 * kept[1] == 4 * samples * 32 * 32 * 4
 
@@ -131,7 +139,7 @@ def test_each_gpu_has_its_own_share_and_its_own_free_memory(monkeypatch):
 def test_of_many_workers_each_needs_its_part_of_a_batch(monkeypatch):
     free = estimated(Plan()).needs[0].fixed + 200_000
     monkeypatch.setattr(memory.machine, "memory_available", lambda: free)
-    plan = Plan(batch_size=9999, sync="dist_sync", processes=2)
+    plan = Plan(batch_size=9999, kvstore="dist_sync", processes=2)
     assert estimated(plan).needs[0].samples == 5000
     with pytest.raises(CapacityError, match=r"batch_size=\d+ would fit") as refused:
         memory.check(estimated(plan), plan)
@@ -148,7 +156,7 @@ def test_sentences_are_judged_by_the_longest():
     data = made.data()
     longest = max(len(side) for row in range(64) for side in data.transform(*data.train[row])) + 1
     plan = Plan(bucketing="tokens", batch_size=10 * longest, optimizer="adam")
-    found = memory.estimate(made, data, made.network([mx.cpu()]), amp.Float32(), plan, [mx.cpu()])
+    found = memory.estimate(run_of(made, plan, [mx.cpu()], made.network([mx.cpu()])))
     assert found.note == ""
     assert found.needs[0].samples == 10 * longest // found.unit
     assert found.unit >= 0.8 * longest  # the longest in characters may not be so in subwords
@@ -187,8 +195,8 @@ def test_a_network_that_takes_no_symbols_trains_all_the_same():
     ],
 )
 def test_out_of_memory_names_half_the_batch(error, says):
-    expected = rf"batch_size=9 \(.*{says}.*\); take batch_size=4, and accumulation=6"
-    plan = Plan(batch_size=9, accumulation=3)
+    expected = rf"batch_size=9 \(.*{says}.*\); take batch_size=4, and grad_accumulation=6"
+    plan = Plan(batch_size=9, grad_accumulation=3)
     with pytest.raises(CapacityError, match=expected), memory.explained(plan):
         raise error
 

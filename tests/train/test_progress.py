@@ -86,8 +86,8 @@ POSITIONS = {
     "augmented": (Plan(batch_size=4, epochs=4, momentum=0.9), augmented),
     "the first epoch augmented": (Plan(batch_size=4, epochs=4, momentum=0.9), early_augmented),
     "kept on the host": (Plan(batch_size=4, epochs=4, preprocess="cached"), None),
-    "by worker processes": (Plan(batch_size=4, epochs=4, workers=2), None),
-    "accumulated": (Plan(batch_size=2, epochs=4, accumulation=3, schedule="poly"), None),
+    "by worker processes": (Plan(batch_size=4, epochs=4, num_workers=2), None),
+    "accumulated": (Plan(batch_size=2, epochs=4, grad_accumulation=3, schedule="poly"), None),
     "sentences": (Plan(batch_size=8, epochs=4, learning_rate=1.0), sentences),
     "sentences, a static graph": (
         Plan(batch_size=64, epochs=4, bucketing="tokens", hybridize="static"), sentences
@@ -104,7 +104,7 @@ def test_a_run_goes_on_within_an_epoch_as_if_nothing_had_happened(tmp_path, name
     how = {"recipe": recipe and recipe(), "checkpoint_steps": 2, "checks": 3}
     events: list = []
     whole, losses = train(plan, seen=events, **how)
-    every = 3 if plan.accumulation == 3 else 2
+    every = 3 if plan.grad_accumulation == 3 else 2
     count = len(losses) // plan.epochs
     # Within the first epoch, in the middle of another, and as late as it can be.
     for epoch, step in ((0, every), (1, every), (2, every * ((count - 1) // every))):

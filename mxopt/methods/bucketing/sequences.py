@@ -90,13 +90,15 @@ class SentenceLoader:
     ):  # fmt: skip
         if not len(dataset):
             raise DataError("the data set is empty: a loader needs at least one sentence")
-        if plan.preprocess == "roundtrip" or plan.workers:
+        if plan.preprocess == "roundtrip" or plan.num_workers:
             raise PlanError(
-                f"preprocess={plan.preprocess!r} with workers={plan.workers} does not go with "
-                "sentences; take lazy, cached or device, and workers=0"
+                f"preprocess={plan.preprocess!r} with num_workers={plan.num_workers} does "
+                "not go with sentences; take lazy, cached or device, and num_workers=0"
             )
-        if plan.pixels != "float32":
-            raise PlanError(f"pixels={plan.pixels!r}: sentences have none; leave it at 'float32'")
+        if plan.image_dtype != "float32":
+            raise PlanError(
+                f"image_dtype={plan.image_dtype!r}: sentences have none; leave it at 'float32'"
+            )
         if plan.preprocess == "device" and len(contexts) > 1:
             raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
         self._dataset, self._transform, self._collate = dataset, transform, collate
@@ -118,7 +120,9 @@ class SentenceLoader:
         if plan.bucketing == "none":
             return bucketing.as_they_come(self._lengths, plan.batch_size, seed, epoch)
         by = {"length": bucketing.by_length, "tokens": bucketing.by_tokens}[plan.bucketing]
-        return by(self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.accumulation)
+        return by(
+            self._lengths, plan.batch_size, seed=seed, epoch=epoch, parts=plan.grad_accumulation
+        )
 
     def __len__(self):
         return len(self.batches(0))

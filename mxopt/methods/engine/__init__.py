@@ -1,1 +1,29 @@
-"""The engine, its threads, and the memory allocator: what MXNet reads when it loads."""
+"""Engine: how MXNet orders operators, and how many of them run at the same time.
+
+MXNet enqueues an operator and returns at once; its engine runs the queue. ``NaiveEngine`` runs each
+operator inside the call, ``ThreadedEnginePerDevice`` on a pool of threads for each device. The
+choice is read from the environment when MXNet loads, and never again. A clock that is stopped
+before the queue is empty has measured the enqueueing: :func:`timed` waits at both edges.
+"""
+
+from mxopt.methods.method import Method, exports
+
+
+class Engine(Method):
+    """Sets ``MXNET_ENGINE_TYPE`` and ``MXNET_CPU_WORKER_NTHREADS``.
+
+    The names are those of MXNet's "Environment Variables" page (1.9.1).
+    """
+
+    switches = ("engine", "engine_threads")
+
+    @classmethod
+    def environment(cls, plan):
+        """Return the engine's variables."""
+        variables = {"MXNET_ENGINE_TYPE": plan.engine}
+        if plan.engine_threads is not None:
+            variables["MXNET_CPU_WORKER_NTHREADS"] = str(plan.engine_threads)
+        return variables
+
+
+__getattr__ = exports(__name__, timed="clock", Stopwatch="clock")

@@ -19,6 +19,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 
 from mxopt.core.errors import PlanError
+from mxopt.methods.graph_rewrites import NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import rewrite
@@ -26,15 +27,7 @@ from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 
 TOLERANCE = 1e-4
-# In this order: what one leaves, the next one sees. Folding is done only where it is named: filters
-# that learn are scaled anew in every step, and training gained nothing (benchmarks/README.md).
-REWRITES = {
-    "folding": fixed_norm,
-    "taps": unseen_taps,
-    "channels": whole_blocks,
-    "bounds": bounded_relu,
-}
-USUAL = tuple(name for name in REWRITES if name != "folding")
+REWRITES = dict(zip(NAMES, (fixed_norm, unseen_taps, whole_blocks, bounded_relu)))
 
 
 class Optimized(gluon.HybridBlock):

@@ -1,1 +1,22 @@
-"""The input pipeline: where samples are transformed, and where the result is kept."""
+"""Input pipeline: where samples are transformed, and where the result is kept."""
+
+from mxopt.core.errors import PlanError
+from mxopt.methods.method import Method, exports
+
+
+class InputPipeline(Method):
+    """Its loaders are made by the loop (:mod:`mxopt.methods.input_pipeline.loading`)."""
+
+    switches = ("preprocess", "image_dtype", "num_workers", "prefetch")
+
+    @classmethod
+    def check(cls, plan):
+        """Refuse batches loaded ahead where nobody loads them."""
+        if plan.prefetch is not None and plan.num_workers == 0:
+            raise PlanError(
+                f"prefetch={plan.prefetch} needs worker processes to load ahead; set num_workers "
+                "to at least 1, or leave prefetch out"
+            )
+
+
+__getattr__ = exports(__name__, make_loader="pipeline", HostLoader="loaders", Batch="loaders")

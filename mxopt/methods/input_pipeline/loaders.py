@@ -33,8 +33,8 @@ class Batch(NamedTuple):
 class HostLoader:
     """Batches assembled on the host, then copied to the contexts.
 
-    By ``gluon.data.DataLoader`` in this process, or by ``plan.workers`` processes that are watched
-    (:mod:`mxopt.methods.input_pipeline.workers`).
+    By ``gluon.data.DataLoader`` in this process, or by ``plan.num_workers`` processes that are
+    watched (:mod:`mxopt.methods.input_pipeline.workers`).
 
     Args:
         dataset: what is indexed.
@@ -64,12 +64,12 @@ class HostLoader:
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
         batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
         self._batches = ShareSampler(batches, share)
-        self._ahead = 2 * plan.workers if plan.prefetch is None else plan.prefetch
-        if plan.workers:
+        self._ahead = 2 * plan.num_workers if plan.prefetch is None else plan.prefetch
+        if plan.num_workers:
             samples = min(plan.batch_size, len(dataset))
             size = samples * host.sample_bytes(dataset[0])
-            workers.check_shared_memory(size, plan.workers, self._ahead)
-            self._workers = workers.Workers(dataset, plan.workers)
+            workers.check_shared_memory(size, plan.num_workers, self._ahead)
+            self._workers = workers.Workers(dataset, plan.num_workers)
         else:
             self._workers = None
             self._loader = gluon.data.DataLoader(

@@ -11,8 +11,9 @@ placement     runs on            result lives                 costs
 ``roundtrip`` device, once       host memory                  a copy back, then one for each batch
 ============  =================  ===========================  ====================================
 
-With ``plan.pixels="uint8"`` the last part of the transform, which makes four bytes of every one, is
-left to the batch, where it is wanted: what is kept, passed on by workers and copied is a quarter.
+With ``plan.image_dtype="uint8"`` the last part of the transform, which makes four bytes of every
+one, is left to the batch, where it is wanted: what is kept, passed on by workers and copied is a
+quarter.
 
 A loader yields ``Batch``: one tuple of arrays for each context, images *and* labels. The order of
 the samples depends only on seed and epoch, so placements can be compared at equal work. A pass is
@@ -44,7 +45,7 @@ def make_loader(
         dataset: raw samples, each a tuple of arrays or numbers, as ``gluon.data.Dataset`` gives
             them.
         transform: turns one raw sample's arrays into the tuple that is batched; it must run on
-            whichever context its arrays are on. With ``pixels="uint8"`` it has two halves:
+            whichever context its arrays are on. With ``image_dtype="uint8"`` it has two halves:
             ``compact(*sample)``, whose result is batched, and ``expand(*arrays)``, which finishes
             a batch where it is wanted.
         contexts: where the batches are wanted.
@@ -73,7 +74,7 @@ def make_loader(
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
         return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share, finish)
-    if plan.workers:
+    if plan.num_workers:
         # Worker processes hand over what is in shared memory, where a batch of rows is not.
         rows = gluon.data.ArrayDataset(*arrays)
         return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
@@ -88,14 +89,14 @@ def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:
     Raises:
         PlanError: they do, and the transform has no ``compact`` and ``expand``.
     """
-    if plan.pixels == "float32":
+    if plan.image_dtype == "float32":
         return transform, None
     if not (hasattr(transform, "compact") and hasattr(transform, "expand")):
         name = getattr(transform, "__name__", type(transform).__name__)
         raise PlanError(
-            f"pixels={plan.pixels!r} needs a transform with the methods compact and expand, as "
-            f"mxopt.recipes.segmentation.transform.Transform has; {name} has none: "
-            "take pixels='float32'"
+            f"image_dtype={plan.image_dtype!r} needs a transform with the methods compact and "
+            f"expand, as mxopt.recipes.segmentation.transform.Transform has; {name} has none: "
+            "take image_dtype='float32'"
         )
     return transform.compact, transform.expand
 

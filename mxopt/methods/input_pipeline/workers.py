@@ -127,13 +127,13 @@ class Workers:
         if code is None:
             return DataError(
                 f"a worker process has not delivered for {self._timeout:g} s, {where}: it hangs, "
-                "or a batch takes longer than that; set workers=0 to see where"
+                "or a batch takes longer than that; set num_workers=0 to see where"
             )
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         return DataError(f"a worker process {how} {where}; {_ADVICE.get(-code, _SEE)}")
 
 
-_SEE = "set workers=0 to see why"
+_SEE = "set num_workers=0 to see why"
 _ADVICE = {
     signal.SIGBUS: "/dev/shm is full: take fewer workers, less prefetch or smaller batches, or "
     "enlarge it (docker run --shm-size=2g)",
@@ -164,8 +164,8 @@ def check_shared_memory(batch: int, count: int, ahead: int) -> None:
     if needed > free:
         raise CapacityError(
             f"{batches} batches under way need {needed / 2**20:,.1f} MiB of /dev/shm, which has "
-            f"{free / 2**20:,.1f} MiB free: set workers=0, take less prefetch or smaller batches, "
-            "or enlarge it (docker run --shm-size=2g)"
+            f"{free / 2**20:,.1f} MiB free: set num_workers=0, take less prefetch or "
+            "smaller batches, or enlarge it (docker run --shm-size=2g)"
         )
 
 

@@ -2,7 +2,7 @@
 
 Each holds a copy of the weights and computes the gradients of its own rows of every batch
 (``Share`` of :mod:`mxopt.methods.data_parallel`). Their sum comes back to all, and all make the
-same update, so that the weights stay equal without being sent again. Chosen by ``plan.sync``:
+same update, so that the weights stay equal without being sent again. Chosen by ``plan.kvstore``:
 
 =============  ==================================================================================
 ``none``       there is one process
@@ -31,7 +31,7 @@ from mxopt.methods.kvstore.cluster import worker_number
 _TOTAL = 1_000_000
 
 
-class Alone:
+class SingleProcess:
     """One process: nothing to add up. The base of the other classes.
 
     Attributes:
@@ -76,7 +76,7 @@ class Alone:
             )
 
 
-class ParameterServer(Alone):
+class ParameterServer(SingleProcess):
     """MXNet's parameter server, synchronous.
 
     A server answers when it has the gradients of all workers, so every worker must take part in
@@ -90,8 +90,8 @@ class ParameterServer(Alone):
     def __init__(self, plan: Plan):
         if os.environ.get("DMLC_ROLE") != "worker":
             raise DeviceError(
-                "sync='dist_sync' trains in processes that are started together: use `mxopt run` "
-                "or mxopt.measure.run"
+                "kvstore='dist_sync' trains in processes that are started together: use "
+                "`mxopt run` or mxopt.measure.run"
             )
         self.worker, self.workers, self.ready = worker_number(os.environ), plan.processes, False
 
@@ -123,7 +123,7 @@ class ParameterServer(Alone):
         return self._total.copy()
 
 
-class Horovod(Alone):
+class Horovod(SingleProcess):
     """Horovod's all-reduce. Written from its documented API and not tried in this project.
 
     Raises:
@@ -136,9 +136,9 @@ class Horovod(Alone):
             import horovod.mxnet as horovod
         except ImportError as error:
             raise DeviceError(
-                f"sync='horovod' needs Horovod built for MXNet ({error}); install it with: "
+                f"kvstore='horovod' needs Horovod built for MXNet ({error}); install it with: "
                 "HOROVOD_WITH_MXNET=1 pip install --no-build-isolation horovod==0.28.1, "
-                "or take sync='dist_sync'"
+                "or take kvstore='dist_sync'"
             ) from None
         horovod.init()
         self._horovod, self.ready = horovod, False
@@ -167,15 +167,15 @@ class Horovod(Alone):
         return self._horovod.allreduce(array, average=False, name="total")
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
 
 
-def for_plan(plan: Plan) -> Alone:
+def for_plan(plan: Plan) -> SingleProcess:
     """Return the plan's way of adding up.
 
     Raises:
         DeviceError, PlanError: as for the classes.
     """
-    return {"none": lambda _: ALONE, "dist_sync": ParameterServer, "horovod": Horovod}[plan.sync](
-        plan
-    )
+    return {"none": lambda _: SINGLE_PROCESS, "dist_sync": ParameterServer, "horovod": Horovod}[
+        plan.kvstore
+    ](plan)

@@ -1,1 +1,41 @@
-"""Layer freezing: stages that do not learn become part of preprocessing."""
+"""Layer freezing: the first stages of a network keep their weights and join preprocessing."""
+
+from mxopt.core.errors import PlanError
+from mxopt.methods.method import Method, exports
+
+
+class LayerFreezing(Method):
+    """Splits the network; the first part becomes the end of every transform."""
+
+    switches = ("freeze_stages",)
+
+    @classmethod
+    def check(cls, plan):
+        """Refuse what cannot go with stages that run inside the transform."""
+        stages = f"freeze_stages={plan.freeze_stages}"
+        if plan.freeze_stages and plan.num_workers:
+            raise PlanError(f"{stages}: the stages run in the training process; set num_workers=0")
+        if plan.freeze_stages and plan.precision == "float16":
+            raise PlanError(f"{stages}: the stages stay in float32; take precision='amp'")
+        if plan.freeze_stages and plan.image_dtype == "uint8":
+            raise PlanError(
+                f"{stages}: what is kept is the float32 output of the stages; "
+                "take image_dtype='float32'"
+            )
+
+    def network(self, run, net):
+        """Train the rest of the network only."""
+        from mxopt.methods.layer_freezing.freezing import split
+
+        if run.plan.freeze_stages:
+            run.frozen, run.learning = split(net, run.plan.freeze_stages)
+        return net
+
+    def transform(self, run, transform):
+        """Append the frozen stages."""
+        from mxopt.methods.layer_freezing.freezing import preprocessing
+
+        return preprocessing(run.frozen, transform, run.plan) if run.frozen else transform
+
+
+__getattr__ = exports(__name__, split="freezing", preprocessing="freezing")

@@ -1,8 +1,8 @@
 """Frozen stages: what does not learn is preprocessing.
 
 Fine-tuning often changes little in the first stages of a network, which see edges and textures.
-``plan.frozen`` keeps the weights of that many stages as they are. What such stages make of a sample
-is then the same in every epoch, so they join the transform: with ``preprocess="cached"`` or
+``plan.freeze_stages`` keeps the weights of that many stages as they are. What such stages make of a
+sample is then the same in every epoch, so they join the transform: with ``preprocess="cached"`` or
 ``"device"`` they see each sample once, and what is kept are their outputs.
 
 They only ever infer, so ``hybridize="fused"`` may hand them to oneDNN's graph fusion, which joins
@@ -37,11 +37,14 @@ def split(net: gluon.Block, stages: int) -> tuple[gluon.nn.HybridSequential, glu
     found = getattr(net, "stages", None)
     if found is None or not hasattr(net, "head") or getattr(net, "mirrored", False):
         raise PlanError(
-            f"frozen={stages} needs a network of stages and a head; {type(net).__name__} as it "
-            "is set up cannot be split: take frozen=0, or deeplab_mobilenetv2 with padding='grid'"
+            f"freeze_stages={stages} needs a network of stages and a head; {type(net).__name__} "
+            "as it is set up cannot be split: take freeze_stages=0, or deeplab_mobilenetv2 with "
+            "padding='grid'"
         )
     if not 0 < stages <= len(found):
-        raise PlanError(f"frozen={stages} must be 1 to {len(found)}, the stages of the network")
+        raise PlanError(
+            f"freeze_stages={stages} must be 1 to {len(found)}, the stages of the network"
+        )
     front, rest = gluon.nn.HybridSequential(prefix=""), gluon.nn.HybridSequential(prefix="")
     front.add(*found[:stages])
     rest.add(*found[stages:], net.head)

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 
 import numpy as np
-from mxnet import autograd, gluon, nd
+from mxnet import autograd, gluon
 from mxnet.contrib import amp
 
 from mxopt.core.errors import DeviceError, PrecisionError
@@ -88,28 +89,30 @@ class Float32:
         """Compute gradients of the losses, one array a device; call it while recording."""
         autograd.backward(losses)
 
-    def step(self, trainer: gluon.Trainer, size: int, clip_norm: float | None = None) -> None:
+    def step(
+        self, trainer: gluon.Trainer, size: int, on_gradients: Callable[[], None] | None = None
+    ) -> None:
         """Update the weights with the gradient of the summed losses divided by ``size``.
 
         Args:
-            trainer: a trainer made with ``update_on_kvstore=False`` if ``clip_norm`` is given.
+            trainer: made with ``update_on_kvstore=False`` if ``on_gradients`` is given.
             size: samples (or tokens) that the losses were summed over, on all devices together.
-            clip_norm: largest allowed L2 norm of the whole gradient, after division by size.
+            on_gradients: called when the devices' gradients are summed, before the update; it may
+                change them, after :meth:`unscale`.
         """
-        if clip_norm is None:
+        if on_gradients is None:
             trainer.step(size)
             return
         trainer.allreduce_grads()
-        self._unscale(trainer)
-        clip_gradients(trainer, clip_norm * size)
+        on_gradients()
         trainer.update(size)
 
     def exhausted(self, trainer: gluon.Trainer) -> bool:
         """Whether the last step overflowed and no smaller loss scale is left to try."""
         return False
 
-    def _unscale(self, trainer):
-        """Undo whatever ``backward`` multiplied the gradients by."""
+    def unscale(self, trainer: gluon.Trainer) -> None:
+        """Divide the gradients by what ``backward`` multiplied them by; harmless if repeated."""
 
 
 class Float16(Float32):
@@ -192,9 +195,9 @@ class Amp(Float32):
         with amp.scale_loss(losses, trainer) as scaled:
             autograd.backward(scaled)
 
-    def step(self, trainer, size, clip_norm=None):
+    def step(self, trainer, size, on_gradients=None):
         """Update the weights, or skip the step and halve the loss scale after an overflow."""
-        super().step(trainer, size, clip_norm)
+        super().step(trainer, size, on_gradients)
         scaler = trainer._amp_loss_scaler
         self.skipped_steps += scaler._next_loss_scale < scaler._loss_scale
 
@@ -206,8 +209,10 @@ class Amp(Float32):
         """Whether the last step overflowed at a loss scale of 1: 17 overflows in a row at first."""
         return self.loss_scale(trainer) < _SMALLEST_LOSS_SCALE
 
-    def _unscale(self, trainer):
-        amp.unscale(trainer)
+    def unscale(self, trainer):
+        """Divide the gradients by the loss scale (``amp.unscale``)."""
+        if trainer._scale != 1.0:
+            amp.unscale(trainer)
 
 
 class BFloat16(Amp):
@@ -242,20 +247,3 @@ def for_plan(plan: Plan, contexts: list) -> Float32:
             "precision='bfloat16' runs on the CPU only in MXNet 1.9.1; take precision='amp' on GPUs"
         )
     return _CLASSES[plan.precision]()
-
-
-def clip_gradients(trainer: gluon.Trainer, max_norm: float) -> None:
-    """Scale all gradients so that their joint L2 norm is at most ``max_norm``, without waiting.
-
-    ``gluon.utils.clip_global_norm`` reads the norm into Python, which stops the engine at every
-    step; here the factor stays on the device. A norm that is not finite makes every gradient NaN,
-    which the loss scaler sees as it would have seen the overflow.
-    """
-    for index in range(len(trainer._contexts)):
-        parameters = (p for p in trainer._params if p.grad_req != "null")
-        gradients = [p.list_grad()[index] for p in parameters]
-        singles = [g.astype("float32", copy=False) for g in gradients]
-        norm = nd.multi_sum_sq(*singles, num_arrays=len(singles)).sum().sqrt()
-        factor = nd.broadcast_minimum(max_norm / (norm + 1e-12), nd.ones_like(norm))
-        for gradient in gradients:
-            gradient *= factor.astype(gradient.dtype)

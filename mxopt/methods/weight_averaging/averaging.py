@@ -2,7 +2,7 @@
 
 With small batches the weights jump about a good place; their mean lies nearer to it than any of
 them (Polyak and Juditsky, 1992; over checkpoints, Vaswani et al., 2017, section 6.1; over steps,
-Izmailov et al., 2018). ``plan.average_from`` starts the mean after so many epochs, fractions
+Izmailov et al., 2018). ``plan.swa_start`` starts the mean after so many epochs, fractions
 allowed. Training goes on with the weights as they are; validation, test and whoever gets the
 network see the mean.
 

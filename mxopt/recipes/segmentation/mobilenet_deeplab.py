@@ -21,14 +21,15 @@ its 3 x 3 kernels mirrored, and mirrors the scores back: exact at every size.
 **What a CPU is slow at, and the way round it.** Two options change how the same scores are
 computed, and one changes them a little:
 
-- ``interleaved``: oneDNN 2.4 differentiates a dilated depthwise convolution by matrix products over
-  copies of its input, at a fiftieth of its usual speed. A convolution dilated by 2 never mixes even
-  with odd rows or columns, so it is the plain convolution on four grids, each of every second pixel
-  in both directions. The blocks in between work pixel by pixel and do not mind: the image is taken
-  apart before the dilated blocks and put together after them.
-- ``bounded``: ReLU6 is ``clip``, which MXNet 1.9 does not have in oneDNN's memory layout: every one
-  costs two conversions, and as many again backwards. Stages after the first ``bounded`` ones take a
-  plain ReLU, which is not the function the weights were trained with, but nearly.
+- ``space_to_batch``: oneDNN 2.4 differentiates a dilated depthwise convolution by matrix products
+  over copies of its input, at a fiftieth of its usual speed. A convolution dilated by 2 never mixes
+  even with odd rows or columns, so it is the plain convolution on four grids, each of every second
+  pixel in both directions. The blocks in between work pixel by pixel and do not mind: the image is
+  taken apart before the dilated blocks and put together after them.
+- ``relu6_stages``: ReLU6 is ``clip``, which MXNet 1.9 does not have in oneDNN's memory layout:
+  every one costs two conversions, and as many again backwards. Stages after the first
+  ``relu6_stages`` ones take a plain ReLU, which is not the function the weights were trained with,
+  but nearly.
 - Scores are stretched by two products with a matrix of weights, in place of ``BilinearResize2D``,
   whose gradient is computed pixel by pixel. This one has no switch.
 """
@@ -39,6 +40,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from mxopt.core.errors import PlanError
+from mxopt.methods.space_to_batch.block import SpaceToBatchBlock
 
 IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 VOC_CLASSES = 21
@@ -124,33 +126,6 @@ class InvertedResidual(gluon.HybridBlock):
         return [*([self.expand] if self.expand else []), self.depthwise, self.project]
 
 
-class Interleaved(gluon.HybridBlock):
-    """Apply a block to the four grids of every second row and column, and weave the results.
-
-    What convolutions dilated by 2 compute, by convolutions that are not. Takes and returns
-    (samples, channels, height, width), both sides at least 2; ``body`` must keep the sides.
-    """
-
-    def __init__(self, body, **kwargs):
-        super().__init__(**kwargs)
-        self.body = body
-
-    def hybrid_forward(self, F, x):
-        """Take apart, apply, put together."""
-        grids = []
-        for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            grid = F.slice(x, (None, None, row, column), (None,) * 4, step=(1, 1, 2, 2))
-            # With an odd side the first grid is the largest, and the others are filled up to it.
-            done = self.body(grid)
-            if grids:
-                done = F.pad(done, mode="edge", pad_width=(0, 0, 0, 0, 0, 1, 0, 1))
-                done = F.slice_like(done, grids[0], axes=(2, 3))
-            grids.append(done)
-        woven = F.reshape(F.stack(*grids, axis=0), (-4, 2, 2, 0, 0, 0, 0))
-        woven = F.transpose(woven, (2, 3, 4, 0, 5, 1))
-        return F.slice_like(F.reshape(woven, (0, 0, -3, -3)), x, axes=(2, 3))
-
-
 class Head(gluon.HybridBlock):
     """Scores from what the stages found, at the resolution of the image.
 
@@ -208,8 +183,8 @@ class MobileNetDeepLab(gluon.HybridBlock):
         classes: how many scores a pixel gets.
         padding: ``grid``, for sides that are multiples of 16, from 32 on, or ``same``,
             TensorFlow's at any side (see the module).
-        interleaved: whether the dilated blocks are computed on four grids: the same scores.
-        bounded: how many stages, from the image on, have ReLU6, which the weights were trained
+        space_to_batch: whether the dilated blocks are computed on four grids: the same scores.
+        relu6_stages: how many stages, from the image on, have ReLU6, which the weights were trained
             with; the others have ReLU. The head has ReLU throughout.
         mean, deviation: what the input was normalised with, a number for each colour. The network
             goes from there to the -1 to 1 that the weights take by itself, *before* the first
@@ -230,8 +205,8 @@ class MobileNetDeepLab(gluon.HybridBlock):
         self,
         classes: int = VOC_CLASSES,
         padding: str = "grid",
-        interleaved: bool = False,
-        bounded: int = STAGES,
+        space_to_batch: bool = False,
+        relu6_stages: int = STAGES,
         mean=IMAGENET_MEAN,
         deviation=IMAGENET_DEVIATION,
         **kwargs,
@@ -239,10 +214,12 @@ class MobileNetDeepLab(gluon.HybridBlock):
         super().__init__(**kwargs)
         if padding not in PADDINGS:
             raise PlanError(f"padding={padding!r} is not a choice; take one of grid, same")
-        if not 0 <= bounded <= STAGES:
-            raise PlanError(f"bounded={bounded} must be a number of stages, 0 to {STAGES}")
+        if not 0 <= relu6_stages <= STAGES:
+            raise PlanError(
+                f"relu6_stages={relu6_stages} must be a number of stages, 0 to {STAGES}"
+            )
         self.mirrored = padding == "same"
-        activations = [relu6] * bounded + [relu] * (STAGES - bounded)
+        activations = [relu6] * relu6_stages + [relu] * (STAGES - relu6_stages)
         with self.name_scope():
             self.stages = nn.HybridSequential()
             self.stages.add(Stem(self.mirrored, mean, deviation, activations[0]))
@@ -250,10 +227,10 @@ class MobileNetDeepLab(gluon.HybridBlock):
             for expansion, channels, stride, dilation in _BLOCKS:
                 home = self.stages if dilation == 1 else dilated
                 activate = activations[min(len(self.stages), STAGES - 1)]
-                apart = 1 if interleaved else dilation
+                apart = 1 if space_to_batch else dilation
                 home.add(InvertedResidual(inputs, expansion, channels, stride, apart, activate))
                 inputs = channels
-            self.stages.add(Interleaved(dilated) if interleaved else dilated)
+            self.stages.add(SpaceToBatchBlock(dilated) if space_to_batch else dilated)
             self.head = Head(inputs, classes, self.mirrored)
 
     def hybrid_forward(self, F, x):
@@ -264,7 +241,7 @@ class MobileNetDeepLab(gluon.HybridBlock):
     def convolutions(self) -> list[tuple[nn.Conv2D, int]]:
         """Return all convolutions and what each is dilated by, in the order of the weights' file.
 
-        On interleaved grids a layer is not dilated itself: the number is that of the network.
+        With ``space_to_batch`` a layer is not dilated itself: the number is that of the network.
         """
         stem, *blocks, dilated = self.stages
         dilated = getattr(dilated, "body", dilated)

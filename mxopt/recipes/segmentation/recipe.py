@@ -6,15 +6,17 @@ the classes of a folder of your own images and masks.
 
 from __future__ import annotations
 
+import inspect
+
 import mxnet as mx
-from mxnet import gluon, nd
+from mxnet import gluon
 from mxnet.gluon import nn
 
 from mxopt.core.errors import DataError, PlanError
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data.download import FETCH_ERRORS
-from mxopt.methods.graph_rewrites.optimize import optimize
-from mxopt.recipes.segmentation.transform import Transform
+from mxopt.recipes.segmentation.mobilenet_deeplab import STAGES
+from mxopt.recipes.segmentation.transform import Transform, check_side
 
 PENN_FUDAN_CLASSES = 2  # background, person
 
@@ -91,11 +93,20 @@ def _deeplab_resnet101(contexts, classes: int, size: int):
     return net
 
 
-def _deeplab_mobilenetv2(contexts, classes: int, **options):
+def _deeplab_mobilenetv2(
+    contexts,
+    classes: int,
+    weights: str | None = None,
+    reset_head: bool = False,
+    padding: str = "grid",
+    space_to_batch: bool = False,
+    relu6_stages: int = STAGES,
+):
     """A network for two CPU cores: weights from Pascal VOC, people found before any training."""
     from mxopt.recipes.segmentation.weights import load
 
-    return load(contexts, classes, **options)
+    return load(contexts, classes, weights, reset_head, padding=padding,
+                space_to_batch=space_to_batch, relu6_stages=relu6_stages)  # fmt: skip
 
 
 NETWORKS = {
@@ -105,6 +116,17 @@ NETWORKS = {
     "deeplab_resnet101": _deeplab_resnet101,
 }
 _OF_ONE_SIZE = ("deeplab_resnet50", "deeplab_resnet101")  # they stretch scores to a fixed side
+
+
+def network_options(network: str = "tiny", **others) -> list[str]:
+    """Return the names of the options that only this network takes.
+
+    Args:
+        network: a name of ``NETWORKS``; of another name there are none.
+        others: the recipe's other options, which do not matter.
+    """
+    parameters = inspect.signature(NETWORKS[network]).parameters if network in NETWORKS else ()
+    return [name for name in parameters if name not in ("contexts", "classes", "size")]
 
 
 class PixelLoss(gluon.HybridBlock):
@@ -129,7 +151,7 @@ class PixelLoss(gluon.HybridBlock):
         return F.mean(losses, axis=0, exclude=True)
 
 
-def _data(size, classes, limit, root, early_size=None, early_epochs=1) -> Data:
+def _data(size, classes, limit, root, fixed) -> Data:
     from mxopt.data import MaskFolder, PennFudan
 
     def split(name):
@@ -141,8 +163,7 @@ def _data(size, classes, limit, root, early_size=None, early_epochs=1) -> Data:
         kind, origin = splits["train"].location.kind, splits["train"].location.origin
     if limit:
         splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
-    early = (early_epochs, Transform(early_size)) if early_size else None
-    return Data(**splits, transform=Transform(size), kind=kind, origin=origin, early=early)
+    return Data(**splits, transform=Transform(size, fixed), kind=kind, origin=origin)
 
 
 def _metric(classes: int):
@@ -162,10 +183,7 @@ def segmentation(
     limit: int | None = None,
     root: str | None = None,
     classes: int | None = None,
-    early_size: int | None = None,
-    early_epochs: int = 1,
-    optimized: bool | list[str] = False,
-    **network_options,
+    **options,
 ) -> Recipe:
     """Return the segmentation recipe.
 
@@ -176,37 +194,26 @@ def segmentation(
         root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.data.locate`` does.
         classes: given, ``root`` is a folder of your own (``mxopt.data.MaskFolder``) with so
             many classes; not given, it is in Penn-Fudan's layout.
-        early_size: side of the square in the first ``early_epochs`` epochs of training, smaller
-            to be quicker (progressive resizing, as in Howard's fast.ai entry to DAWNBench, 2018).
-        optimized: whether the network is rewritten for this size
-            (``mxopt.methods.graph_rewrites``), which leaves its outputs as they are; or the names
-            of some rewrites.
-        network_options: passed on to the network.
+        options: of the network (:func:`network_options`).
 
     Raises:
         PlanError: there is no such network, or it cannot take that size; or classes without root.
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
-    for name, side in (("size", size), ("early_size", early_size)):
-        if side is not None and (side < 16 or side % 16):
-            raise PlanError(f"{name}={side} must be a multiple of 16, at least 16")
+    check_side("size", size)
     if classes is not None and (classes < 2 or root is None):
         raise PlanError(
             f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
         )
     outputs = classes or PENN_FUDAN_CLASSES
     pixel_loss = PixelLoss(outputs)
-    if network in _OF_ONE_SIZE:
-        if early_size:
-            raise PlanError(f"early_size={early_size}: {network} takes one size only; leave it out")
-        network_options["size"] = size
+    fixed = network if network in _OF_ONE_SIZE else ""
+    if fixed:
+        options["size"] = size
 
     def make(contexts):
-        net = NETWORKS[network](contexts, outputs, **network_options)
-        example = nd.zeros((1, 3, size, size), ctx=contexts[0])
-        rewrites = None if optimized is True else optimized
-        return optimize(net, example, rewrites=rewrites) if optimized else net
+        return NETWORKS[network](contexts, outputs, **options)
 
     def loss(output, mask):
         # GluonCV's networks give a tuple, the scores first.
@@ -214,8 +221,11 @@ def segmentation(
 
     return Recipe(
         name=f"segmentation, {network}, {size} px",
-        data=lambda: _data(size, classes, limit, root, early_size, early_epochs),
+        data=lambda: _data(size, classes, limit, root, fixed),
         network=make,
         loss=loss,
         metric=lambda: _metric(outputs),
     )
+
+
+segmentation.more_options = network_options

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 from mxnet import nd
 
+from mxopt.core.errors import PlanError
 from mxopt.data import ndarray_memory as host
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -21,6 +22,16 @@ _NEAREST, _BILINEAR = cv2.INTER_NEAREST, cv2.INTER_LINEAR  # 0 and 1, for MXNet 
 
 # The workers of a loader share the processor already; MXNet does so with its own OpenCV.
 os.register_at_fork(after_in_child=lambda: cv2.setNumThreads(0))
+
+
+def check_side(name: str, side: int) -> None:
+    """Make sure that images can have a side of so many pixels.
+
+    Raises:
+        PlanError: it is not a multiple of 16.
+    """
+    if side < 16 or side % 16:
+        raise PlanError(f"{name}={side} must be a multiple of 16, at least 16")
 
 
 class Transform:
@@ -31,8 +42,21 @@ class Transform:
     (:meth:`expand`), four times as large.
     """
 
-    def __init__(self, size: int):
-        self.size = size
+    def __init__(self, size: int, fixed: str = ""):
+        self.size, self._fixed = size, fixed
+
+    def resized(self, size: int) -> Transform:
+        """Return the transform for another side (progressive resizing).
+
+        Raises:
+            PlanError: the network takes one size only, or not that one.
+        """
+        if self._fixed:
+            raise PlanError(
+                f"progressive_resizing={size}: {self._fixed} takes one size only; leave it out"
+            )
+        check_side("progressive_resizing", size)
+        return Transform(size)
 
     def __call__(self, image, mask):
         """Turn an image (height, width, 3) and a mask (height, width, 1), both uint8, into the

@@ -31,7 +31,7 @@ def load(
     contexts,
     classes: int = 2,
     weights: str | Path | None = None,
-    new_scores: bool = False,
+    reset_head: bool = False,
     **options,
 ):
     """Return the network with weights from Pascal VOC on the contexts, ready to be trained.
@@ -42,7 +42,7 @@ def load(
             :func:`person_head`), another number starts the last layer anew, at random.
         weights: a .tflite file; ``None`` takes the published one, from where
             ``mxopt.data.locate`` finds it, and checks its SHA-256.
-        new_scores: whether to start the last layer anew even if the weights have scores for these
+        reset_head: whether to start the last layer anew even if the weights have scores for these
             classes, as is usual in fine-tuning (the chapter does).
         options: the others of :class:`MobileNetDeepLab`.
 
@@ -60,9 +60,9 @@ def load(
         copy_weights(net, operators)
     except DataError as error:
         raise DataError(f"The weights {weights} are not this network's: {error}.") from None
-    if classes == 2 and not new_scores:
+    if classes == 2 and not reset_head:
         person_head(net)
-    elif new_scores or classes != VOC_CLASSES:
+    elif reset_head or classes != VOC_CLASSES:
         new_head(net, classes)
     return net
 

@@ -67,7 +67,7 @@ def translation(
     hidden: int = 1024,
     dropout: float = 0.1,
     smoothing: float = 0.1,
-    fast: bool = False,
+    cpu_operators: bool = False,
     loss: str = "one-hot",
     beam: int = 4,
     scored: int | None = None,
@@ -88,8 +88,8 @@ def translation(
             more: ``cut`` it there, ``drop`` it, or ``refuse`` the data.
         layers, units, heads, hidden, dropout: of ``translator`` (``transformer``).
         smoothing: of the labels.
-        fast: whether attention, norms and dropout are computed by operators that are quick on a
-            CPU, instead of GluonNLP's cells: the same numbers.
+        cpu_operators: whether attention, norms and dropout are computed by operators that are quick
+            on a CPU, instead of GluonNLP's cells: the same numbers.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
             ``fused`` (in one graph with the network): the same numbers.
         beam: width of the beam search that translates the test split; validation is greedy.
@@ -111,7 +111,7 @@ def translation(
 
     def network(contexts):
         words = len(prepared().collate.vocabulary)
-        pieces = PIECES if fast else ()
+        pieces = PIECES if cpu_operators else ()
         if pretrained:
             net, _, _ = transformer_en_de_512(fast=pieces, context=contexts)
         else:

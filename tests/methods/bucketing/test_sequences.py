@@ -125,9 +125,9 @@ def test_a_batch_is_split_over_contexts():
     ("switches", "contexts"),
     [
         ({"preprocess": "roundtrip"}, 1),
-        ({"workers": 2}, 1),
+        ({"num_workers": 2}, 1),
         ({"preprocess": "device"}, 2),
-        ({"pixels": "uint8"}, 1),
+        ({"image_dtype": "uint8"}, 1),
     ],
 )
 def test_what_does_not_go_with_sentences_is_refused(switches, contexts):

@@ -54,7 +54,7 @@ def test_four_contexts_train_the_weights_of_one(batch_size, preprocess):
 
 def test_accumulation_loses_nothing_on_a_context_that_is_idle_in_between():
     """22 samples by 4 are five full batches and one of 2, which leaves two contexts idle."""
-    plan = Plan(batch_size=4, accumulation=6, learning_rate=1.0)
+    plan = Plan(batch_size=4, grad_accumulation=6, learning_rate=1.0)
     one, four = weights_after(plan), weights_after(plan.replace(devices="cpu:0-3"))
     for mine, theirs in zip(one, four):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)

@@ -5,7 +5,7 @@ import toy
 from mxnet import gluon, nd
 
 from mxopt.core.errors import CapacityError, DataError, PlanError
-from mxopt.core.plan import PIXELS, PREPROCESS, Plan
+from mxopt.core.plan import Plan, choices
 from mxopt.data import ndarray_memory
 from mxopt.methods.data_parallel import parallel
 from mxopt.methods.input_pipeline import pipeline
@@ -27,12 +27,12 @@ def together(epoch):
     return tuple(np.concatenate([part.asnumpy() for part in parts]) for parts in zip(*shards))
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_placement_gives_the_same_batches(preprocess, workers):
     """Images and labels, in the same order, epoch by epoch."""
     expected, _ = batches(Plan(batch_size=4), epochs=2)
-    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers)
+    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers)
     found, loader = batches(plan, epochs=2)
     assert len(loader) == 3
     for epoch, other in zip(expected, found):
@@ -41,10 +41,10 @@ def test_every_placement_gives_the_same_batches(preprocess, workers):
             np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-1")])
 def test_a_pass_may_begin_at_any_step(preprocess, workers, devices):
-    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers, devices=devices)
+    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers, devices=devices)
     (first, second, _), loader = batches(plan, epochs=3)
     for step in range(4):
         loader.epoch, loader.step = 0, step
@@ -69,7 +69,7 @@ def test_what_comes_before_a_step_is_not_read():
     assert len(read) == 3
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-3"])
 def test_every_sample_is_visited_once_an_epoch(preprocess, devices):
     plan = Plan(batch_size=4, preprocess=preprocess, devices=devices)
@@ -94,7 +94,7 @@ def test_device_resident_samples_are_spread_and_never_copied():
     assert [shard[1].context for shard in epoch[0].shards] == contexts
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize(("workers", "devices"), [(2, "cpu:0"), (5, "cpu:0"), (2, "cpu:0-1")])
 def test_workers_share_every_batch(preprocess, workers, devices):
     """Together they have the rows of one process, batch by batch; who has none holds another's."""
@@ -118,7 +118,7 @@ def test_workers_share_every_batch(preprocess, workers, devices):
             assert not part.idle or sum(len(shard[0]) for shard in part.shards) == 1
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 def test_without_shuffle_the_order_is_the_data_sets(preprocess):
     [epoch], _ = batches(Plan(batch_size=4, preprocess=preprocess), shuffle=False)
     labels = together(epoch)[1].ravel()
@@ -133,7 +133,7 @@ def test_the_seed_decides_the_order():
     assert (first(1) != first(2)).any()
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 def test_labels_may_be_plain_numbers(preprocess):
     """``gluon.data.ArrayDataset`` gives them so."""
     dataset = gluon.data.ArrayDataset(nd.arange(10).reshape((5, 2)), nd.arange(5))
@@ -151,14 +151,14 @@ def photographs(count=11):
     return gluon.data.ArrayDataset(nd.array(images, dtype="uint8"), nd.array(masks, dtype="uint8"))
 
 
-@pytest.mark.parametrize("preprocess", PREPROCESS)
+@pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-3")])
 def test_pixels_that_stay_small_until_the_batch_are_the_same(preprocess, workers, devices):
-    plan = Plan(batch_size=4, preprocess=preprocess, workers=workers, devices=devices)
+    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers, devices=devices)
     passes = []
-    for pixels in PIXELS:
+    for pixels in choices("image_dtype"):
         loader = pipeline.make_loader(
-            photographs(), Transform(16), plan.replace(pixels=pixels), parallel.contexts(plan)
+            photographs(), Transform(16), plan.replace(image_dtype=pixels), parallel.contexts(plan)
         )
         passes.append([list(loader) for _ in range(2)])
     for plain, small in zip(*passes):
@@ -183,8 +183,8 @@ def test_a_gpu_s_operators_finish_a_batch_as_the_host_does(monkeypatch):
 @pytest.mark.parametrize("preprocess", ["cached", "device", "roundtrip"])
 def test_small_pixels_take_a_quarter_of_what_is_kept(monkeypatch, preprocess):
     kept = {}
-    for pixels in PIXELS:
-        plan = Plan(preprocess=preprocess, pixels=pixels)
+    for pixels in choices("image_dtype"):
+        plan = Plan(preprocess=preprocess, image_dtype=pixels)
         found = pipeline.preprocess
 
         def keep(*arguments, found=found, pixels=pixels):
@@ -199,8 +199,8 @@ def test_small_pixels_take_a_quarter_of_what_is_kept(monkeypatch, preprocess):
 
 
 def test_a_transform_in_one_piece_cannot_keep_pixels_small():
-    with pytest.raises(PlanError, match="flat_transform has none: take pixels='float32'"):
-        batches(Plan(pixels="uint8"))
+    with pytest.raises(PlanError, match="flat_transform has none: take image_dtype='float32'"):
+        batches(Plan(image_dtype="uint8"))
 
 
 def test_memory_needed_counts_inputs_and_labels():

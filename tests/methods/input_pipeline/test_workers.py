@@ -167,11 +167,11 @@ def test_nothing_of_the_workers_outlives_the_process(end, sees):
 @pytest.mark.fault(
     "workers",
     "`/dev/shm` is too small for the batches under way",
-    sees="6 batches under way need 0.0 MiB of /dev/shm, which has 0.0 MiB free: set workers=0",
+    sees="6 batches under way need 0.0 MiB of /dev/shm, which has 0.0 MiB free: set num_workers=0",
 )
 def test_a_small_shared_memory_is_seen_before_any_worker_starts(monkeypatch, sees):
     monkeypatch.setattr(workers, "Workers", lambda *a: pytest.fail("they were started"))
-    plan = Plan(batch_size=4, workers=2)
+    plan = Plan(batch_size=4, num_workers=2)
     # An image (1, 4, 4) float32 and a label int32, four of each in a batch.
     needed = 6 * 4 * (16 * 4 + 4)
     monkeypatch.setattr(workers, "shared_memory", lambda: SharedMemory(needed, needed - 1))

@@ -19,11 +19,11 @@ from mxopt.train.fit import fit
 IMAGES = {"recipe": "segmentation", "size": 32, "limit": 22, "norm": False}
 JOBS = {
     "two workers with two devices each": (IMAGES, Plan(
-        batch_size=8, epochs=2, momentum=0.9, clip_norm=1.0, accumulation=2, devices="cpu:0-1",
-        preprocess="cached", hybridize="static", sync="dist_sync", processes=2,
+        batch_size=8, epochs=2, momentum=0.9, clip_norm=1.0, grad_accumulation=2, devices="cpu:0-1",
+        preprocess="cached", hybridize="static", kvstore="dist_sync", processes=2,
     )),
     "three workers, two samples a batch": ({"recipe": "toy:toy"}, Plan(
-        batch_size=2, epochs=2, momentum=0.9, sync="dist_sync", processes=3
+        batch_size=2, epochs=2, momentum=0.9, kvstore="dist_sync", processes=3
     )),
 }  # fmt: skip
 
@@ -39,7 +39,7 @@ def alone(plan, options):
     def keep(net):
         kept[:] = [p.data(mx.cpu(0)).asnumpy() for p in net.collect_params().values()]
 
-    plan = plan.replace(sync="none", processes=1)
+    plan = plan.replace(kvstore="none", processes=1)
     figures = fit(recipes.load(**options), plan, ignore, on_epoch=keep)
     return kept, figures
 
@@ -68,7 +68,7 @@ def test_many_workers_train_the_weights_of_one_process(tmp_path, name):
 @pytest.mark.parametrize("last", [3, 9])
 def test_many_workers_go_on_within_an_epoch_as_if_nothing_had_happened(tmp_path, last):
     """22 samples by 4 are 6 steps an epoch, and they can be left after 2 and 4 of them."""
-    plan = Plan(batch_size=4, epochs=2, momentum=0.9, sync="dist_sync", processes=2)
+    plan = Plan(batch_size=4, epochs=2, momentum=0.9, kvstore="dist_sync", processes=2)
     options = {"recipe": "toy:toy", "dropout": 0.5, "checkpoints": True, "checkpoint_steps": 2}
     runs = []
     for name, more in (("whole", {}), ("left", {"last": last}), ("left", {})):
@@ -87,7 +87,7 @@ def test_many_workers_go_on_within_an_epoch_as_if_nothing_had_happened(tmp_path,
 
 def test_processes_that_nobody_started_are_refused():
     with pytest.raises(DeviceError, match="started together: use `mxopt run`"):
-        fit(toy.toy(), Plan(sync="dist_sync", processes=2), ignore)
+        fit(toy.toy(), Plan(kvstore="dist_sync", processes=2), ignore)
 
 
 def test_workers_that_go_on_from_different_places_are_refused():
@@ -107,7 +107,7 @@ def test_workers_that_go_on_from_different_places_are_refused():
 def test_horovod_that_is_not_installed_is_refused_with_how_to(monkeypatch):
     monkeypatch.setitem(sys.modules, "horovod.mxnet", None)
     with pytest.raises(DeviceError, match="HOROVOD_WITH_MXNET=1 pip install"):
-        fit(toy.toy(), Plan(sync="horovod", processes=2), ignore)
+        fit(toy.toy(), Plan(kvstore="horovod", processes=2), ignore)
 
 
 def test_with_horovods_interface_one_process_trains_as_alone(monkeypatch):
@@ -128,6 +128,6 @@ def test_with_horovods_interface_one_process_trains_as_alone(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "horovod", types.SimpleNamespace(mxnet=stand_in))
     monkeypatch.setitem(sys.modules, "horovod.mxnet", stand_in)
-    figures = fit(toy.toy(), Plan(sync="horovod", clip_norm=1.0), ignore)
+    figures = fit(toy.toy(), Plan(kvstore="horovod", clip_norm=1.0), ignore)
     assert figures["test_loss"] == fit(toy.toy(), Plan(clip_norm=1.0), ignore)["test_loss"]
     assert called == ["init", 0]

@@ -60,7 +60,7 @@ PLAN = Plan(batch_size=4, epochs=3, learning_rate=0.5, momentum=0.9)
 @pytest.mark.parametrize("hybridize", ["no", "yes", "static", "fused"])
 def test_frozen_stages_teach_as_stages_without_gradients_do(preprocess, hybridize):
     figures, losses, before, after, _ = fitted(
-        PLAN.replace(frozen=1, preprocess=preprocess, hybridize=hybridize)
+        PLAN.replace(freeze_stages=1, preprocess=preprocess, hybridize=hybridize)
     )
     by_hand, expected, *_ = fitted(PLAN, frozen_by_hand=1)
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
@@ -70,7 +70,7 @@ def test_frozen_stages_teach_as_stages_without_gradients_do(preprocess, hybridiz
 
 
 def test_the_whole_network_has_learnt_after_its_rest_was_trained():
-    figures, *_, net = fitted(PLAN.replace(frozen=1, hybridize="fused", preprocess="cached"))
+    figures, *_, net = fitted(PLAN.replace(freeze_stages=1, hybridize="fused", preprocess="cached"))
     metric = mx.metric.Accuracy()
     for image, label in toy.samples(5, 2):
         image, label = toy.flat_transform(image, label)
@@ -79,14 +79,14 @@ def test_the_whole_network_has_learnt_after_its_rest_was_trained():
 
 
 def test_several_contexts_share_the_preparation():
-    figures, *_ = fitted(PLAN.replace(frozen=1, devices="cpu:0-1", preprocess="device"))
+    figures, *_ = fitted(PLAN.replace(freeze_stages=1, devices="cpu:0-1", preprocess="device"))
     assert figures["test_accuracy"] == 1
 
 
 def test_samples_that_a_static_graph_has_prepared_do_not_overwrite_each_other():
     net = network([mx.cpu()])
     front, _ = freezing.split(net, 1)
-    plan = PLAN.replace(frozen=1, hybridize="static")
+    plan = PLAN.replace(freeze_stages=1, hybridize="static")
     prepare = freezing.preprocessing(front, toy.flat_transform, plan)
     samples = toy.samples(3)
     prepared = [prepare(*sample)[0] for sample in samples]
@@ -97,21 +97,26 @@ def test_samples_that_a_static_graph_has_prepared_do_not_overwrite_each_other():
 
 
 def test_networks_that_cannot_be_split_are_refused():
-    with pytest.raises(PlanError, match="frozen=1 needs a network of stages and a head; HybridSeq"):
-        fit(toy.toy(), PLAN.replace(frozen=1), lambda name, **fields: None)
-    with pytest.raises(PlanError, match="frozen=3 must be 1 to 2"):
-        fitted(PLAN.replace(frozen=3))
+    with pytest.raises(
+        PlanError, match="freeze_stages=1 needs a network of stages and a head; HybridSeq"
+    ):
+        fit(toy.toy(), PLAN.replace(freeze_stages=1), lambda name, **fields: None)
+    with pytest.raises(PlanError, match="freeze_stages=3 must be 1 to 2"):
+        fitted(PLAN.replace(freeze_stages=3))
 
 
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
         ({"hybridize": "fused"}, "for frozen stages on a CPU"),
-        ({"hybridize": "fused", "frozen": 1, "devices": "gpu:0"}, "for frozen stages on a CPU"),
-        ({"frozen": 1, "workers": 2}, "set workers=0"),
-        ({"frozen": 1, "pixels": "uint8"}, "take pixels='float32'"),
-        ({"frozen": 1, "precision": "float16"}, "precision='amp'"),
-        ({"frozen": -1}, "at least 0"),
+        (
+            {"hybridize": "fused", "freeze_stages": 1, "devices": "gpu:0"},
+            "for frozen stages on a CPU",
+        ),
+        ({"freeze_stages": 1, "num_workers": 2}, "set num_workers=0"),
+        ({"freeze_stages": 1, "image_dtype": "uint8"}, "take image_dtype='float32'"),
+        ({"freeze_stages": 1, "precision": "float16"}, "precision='amp'"),
+        ({"freeze_stages": -1}, "at least 0"),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(switches, message):

@@ -13,6 +13,7 @@ from mxnet import autograd, gluon, nd
 
 from mxopt.core.errors import DeviceError, PrecisionError
 from mxopt.core.plan import Plan
+from mxopt.methods.gradient_clipping.clip import clip_gradients
 from mxopt.methods.precision import amp
 from mxopt.train.optimizer import make_trainer
 
@@ -25,6 +26,7 @@ def in_child(code: str) -> str:
         from mxopt import precision
         from mxopt.core.errors import PrecisionError
         from mxopt.core.plan import Plan
+        from mxopt.methods.gradient_clipping.clip import clip_gradients
         from mxopt.train.optimizer import make_trainer
         plan = Plan(precision="bfloat16", learning_rate=0.1)
         numbers = precision.for_plan(plan, [mx.cpu()])
@@ -94,7 +96,10 @@ def test_clipping_measures_the_gradient_without_the_loss_scale():
         before = [p.data().copy() for p in trainer._params]
         with autograd.record():
             numbers.backward([(1000 * loss(net(x), y)).sum()], trainer)
-        numbers.step(trainer, 6, clip_norm=0.5)
+        def clip():
+            numbers.unscale(trainer)
+            clip_gradients(trainer, 0.5 * 6)
+        numbers.step(trainer, 6, clip)
         moved = [p.data() - old for p, old in zip(trainer._params, before)]
         print(round(float(sum((m ** 2).sum() for m in moved).sqrt().asscalar()), 4))
     """)
@@ -175,7 +180,7 @@ def test_clipping_agrees_with_gluon(contexts):
         if clip:
             clip(mine, 0.1)
         else:
-            amp.clip_gradients(trainer, 0.1)
+            clip_gradients(trainer, 0.1)
         gradients.append([gradient.asnumpy().copy() for gradient in mine])
     for mine, theirs in zip(*gradients):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
@@ -188,7 +193,7 @@ def test_clipping_leaves_a_small_gradient_alone():
         value = net(nd.ones((1, 1, 4, 4))).sum()
     value.backward()
     before = [p.grad().asnumpy().copy() for p in trainer._params]
-    amp.clip_gradients(trainer, 1e6)
+    clip_gradients(trainer, 1e6)
     for old, parameter in zip(before, trainer._params):
         np.testing.assert_array_equal(old, parameter.grad().asnumpy())
 

@@ -66,7 +66,7 @@ def seen_at_epochs(**switches):
 @pytest.mark.parametrize("hybridize", ["no", "static"])
 def test_a_run_shows_the_mean_of_its_steps_and_trains_on_from_the_last(hybridize):
     steps = seen_at_epochs()
-    averaged = seen_at_epochs(average_from=2, hybridize=hybridize)
+    averaged = seen_at_epochs(swa_start=2, hybridize=hybridize)
     for epoch, found in enumerate(averaged):
         # Nothing is averaged in epochs 1 and 2; after 3 and 4 it is what these two left.
         expected = steps[epoch : epoch + 1] if epoch < 2 else steps[2 : epoch + 1]
@@ -75,5 +75,5 @@ def test_a_run_shows_the_mean_of_its_steps_and_trains_on_from_the_last(hybridize
 
 
 def test_an_average_of_nothing_is_refused():
-    with pytest.raises(PlanError, match="average_from=3 must be less than epochs=3"):
-        Plan(epochs=3, average_from=3)
+    with pytest.raises(PlanError, match="swa_start=3 must be less than epochs=3"):
+        Plan(epochs=3, swa_start=3)

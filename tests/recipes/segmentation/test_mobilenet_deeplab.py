@@ -38,7 +38,7 @@ def random_network(classes=3, seed=0, **options):
     return net
 
 
-@pytest.mark.parametrize("options", [{}, {"interleaved": True}, {"padding": "same"}])
+@pytest.mark.parametrize("options", [{}, {"space_to_batch": True}, {"padding": "same"}])
 @pytest.mark.parametrize("size", [(96, 96), (32, 80), (48, 32), (97, 65)])
 def test_scores_have_the_size_of_the_image(options, size):
     if size[0] % 16 and not options.get("padding"):
@@ -63,7 +63,7 @@ def assert_the_same(mine, theirs, tolerance=1e-5):
         np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance * abs(one).max())
 
 
-@pytest.mark.parametrize("options", [{}, {"interleaved": True}, {"padding": "same"}])
+@pytest.mark.parametrize("options", [{}, {"space_to_batch": True}, {"padding": "same"}])
 def test_a_static_graph_gives_the_scores_and_gradients_of_the_eager_network(options):
     net = random_network(**options)
     eager = scores_and_gradients(net)
@@ -115,7 +115,9 @@ def test_raw_and_normalised_images_give_the_same_scores():
     np.testing.assert_allclose(raw, given, atol=1e-5 * abs(raw).max())
 
 
-@pytest.mark.parametrize("wrong", [{"padding": "valid"}, {"bounded": 17}, {"bounded": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"padding": "valid"}, {"relu6_stages": 17}, {"relu6_stages": -1}]
+)
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(wrong):
     with pytest.raises(PlanError, match=r"take one of grid, same|number of stages, 0 to 16"):
         MobileNetDeepLab(**wrong)

@@ -6,7 +6,7 @@ from PIL import Image
 
 from mxopt import recipes
 from mxopt.core.errors import DataError, PlanError
-from mxopt.core.plan import PIXELS, Plan
+from mxopt.core.plan import Plan, choices
 from mxopt.data import locate, ndarray_memory
 from mxopt.recipes.segmentation.recipe import (
     PixelLoss,
@@ -118,16 +118,6 @@ def test_the_tiny_networks_graph_equals_its_imperative_self(norm):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("switches", [{}, {"hybridize": "static", "preprocess": "cached"}])
-def test_early_epochs_may_take_smaller_images(switches):
-    recipe = segmentation(size=64, limit=4, early_size=32)
-    epochs, early = recipe.data().early
-    assert (epochs, early.size) == (1, 32)
-    figures = fit(recipe, Plan(epochs=2, **switches), lambda event, **fields: None)
-    assert figures["samples"] == 8
-    assert figures["test_mIoU"] > 0
-
-
 def test_people_are_learnt(tmp_path):
     figures = fit(
         segmentation(size=64, limit=16),
@@ -151,13 +141,13 @@ def test_the_classes_of_a_folder_of_ones_own_are_learnt(shapes):
 
 
 @pytest.mark.parametrize(
-    "switches", [{"workers": 1}, {"preprocess": "cached"}, {"devices": "cpu:0-1"}]
+    "switches", [{"num_workers": 1}, {"preprocess": "cached"}, {"devices": "cpu:0-1"}]
 )
 def test_pixels_that_stay_small_until_the_step_teach_the_same(shapes, switches):
-    recipe = segmentation(size=32, root=str(shapes), classes=3, early_size=16, norm=False)
-    plan, found = Plan(epochs=2, preprocess="lazy").replace(**switches), []
-    for pixels in PIXELS:
-        figures = fit(recipe, plan.replace(pixels=pixels), lambda event, **fields: None)
+    recipe = segmentation(size=32, root=str(shapes), classes=3, norm=False)
+    plan, found = Plan(epochs=2, preprocess="lazy", progressive_resizing=16).replace(**switches), []
+    for pixels in choices("image_dtype"):
+        figures = fit(recipe, plan.replace(image_dtype=pixels), lambda event, **fields: None)
         found.append([figures["train_loss"], figures["test_loss"], figures["test_mIoU"]])
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
@@ -177,7 +167,7 @@ def test_a_pretrained_network_begins_where_training_would_have_to_get():
 def test_a_class_out_of_range_stops_the_run_and_names_the_file(shapes, workers):
     recipe = segmentation(size=32, root=str(shapes), classes=2)
     with pytest.raises(DataError, match=r"scene-\d+\.png has class 2"):
-        fit(recipe, Plan(workers=workers), lambda event, **fields: None)
+        fit(recipe, Plan(num_workers=workers), lambda event, **fields: None)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +176,7 @@ def test_a_class_out_of_range_stops_the_run_and_names_the_file(shapes, workers):
         ({"classes": 3}, "needs a folder"),
         ({"network": "huge"}, "network='huge' is not a choice; take one of tiny"),
         ({"size": 24}, "size=24 must be a multiple of 16"),
-        ({"early_size": 24}, "early_size=24 must be a multiple of 16"),
+        ({"progressive_resizing": 24}, "progressive_resizing=24 must be a multiple of 16"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(options, says):
@@ -224,18 +214,3 @@ def test_weights_of_gluoncv_that_are_not_to_be_had_are_said(monkeypatch, sees):
     recipe = segmentation(network="deeplab_resnet101")
     with sees.raised(DataError):
         recipe.network([mx.cpu()])
-
-
-def test_an_optimized_network_learns_the_same():
-    # ResNet-50 at 32 px: 4 x 4 places, of which dilated kernels see little.
-    losses = []
-    for optimized in (False, True):
-        recipe = segmentation("deeplab_resnet50", size=32, limit=2, optimized=optimized)
-        figures = fit(recipe, Plan(batch_size=2), lambda *_, **__: None, evaluate=False)
-        losses.append(figures["train_loss"])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-
-
-def test_a_network_of_one_size_takes_no_early_size():
-    with pytest.raises(PlanError, match="deeplab_resnet50 takes one size only"):
-        segmentation("deeplab_resnet50", size=64, early_size=32)

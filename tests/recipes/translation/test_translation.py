@@ -66,7 +66,7 @@ def test_every_way_to_compute_it_gives_the_same_losses(folder, loss, fast, hybri
 def test_accumulated_batches_of_sentences_update_like_one_large_batch(folder):
     plan = PLAN.replace(bucketing="tokens", batch_size=60, epochs=2, clip_norm=1.0)
     large, [_, first, *_] = fitted(own(folder), plan)
-    parts = plan.replace(batch_size=30, accumulation=2, hybridize="static")
+    parts = plan.replace(batch_size=30, grad_accumulation=2, hybridize="static")
     small, [_, cut, *_] = fitted(own(folder, loss="fused"), parts)
     assert len(cut["losses"]) > 1.8 * len(first["losses"])
     for name in ("train_loss", "validation_loss", "test_loss"):

@@ -17,7 +17,7 @@ from mxopt.methods.kvstore.cluster.expected import host_bytes
 from mxopt.methods.kvstore.cluster.launcher import GRACE
 from mxopt.train.fit import fit
 
-SWITCHES = ["batch_size=4", "momentum=0.9", "sync=dist_sync", "processes=2"]
+SWITCHES = ["batch_size=4", "momentum=0.9", "kvstore=dist_sync", "processes=2"]
 
 
 @pytest.fixture

@@ -85,8 +85,8 @@ def test_a_bad_file_of_hosts_is_refused(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"processes": 2}, "processes=2 need a way .* sync='dist_sync'"),
-        ({"sync": "horovod", "devices": "gpu:0-1"}, "one device a process"),
+        ({"processes": 2}, "processes=2 need a way .* kvstore='dist_sync'"),
+        ({"kvstore": "horovod", "devices": "gpu:0-1"}, "one device a process"),
     ],
 )
 def test_plans_that_no_processes_can_follow_are_refused(switches, message):

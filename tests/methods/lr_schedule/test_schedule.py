@@ -3,7 +3,7 @@ import math
 import pytest
 
 from mxopt.core.plan import Plan
-from mxopt.train.optimizer import learning_rate
+from mxopt.methods.lr_schedule.schedule import learning_rate
 
 
 def test_learning_rate_schedules():

@@ -1,0 +1,20 @@
+"""Gradient clipping by norm: bound the L2 norm of all gradients together."""
+
+from mxopt.methods.method import Method, exports
+
+
+class GradientClipping(Method):
+    """Clips what the devices have summed, before the update."""
+
+    switches = ("clip_norm",)
+
+    def before_update(self, run, size):
+        """Bound the norm of the gradient, divided by the number of samples."""
+        if run.plan.clip_norm is not None:
+            from mxopt.methods.gradient_clipping.clip import clip_gradients
+
+            run.precision.unscale(run.trainer)
+            clip_gradients(run.trainer, run.plan.clip_norm * size)
+
+
+__getattr__ = exports(__name__, clip_gradients="clip", clip_by_norm="clip")

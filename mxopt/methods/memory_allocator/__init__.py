@@ -1,0 +1,60 @@
+"""Memory allocator: which freed blocks glibc's malloc keeps, and the size of the pages."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from mxopt.core.errors import DeviceError
+from mxopt.methods.method import Method
+
+# malloc maps blocks from 128 KiB (growing to 32 MiB) on anew and unmaps them when they are freed:
+# the kernel clears every page again for the next array. See mallopt(3). One arena, because those
+# of the engine's threads would be made of mapped blocks.
+KEEP_MEMORY = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**26),
+}
+# A threshold that is set no longer grows with the largest block that was freed.
+RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
+# malloc asks the kernel for transparent huge pages: a 512th of the page faults. See "Memory
+# Allocation Tunables" of glibc's manual, and the kernel's "Transparent Hugepage Support".
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+_KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+class MemoryAllocator(Method):
+    """Sets the variables of glibc's malloc."""
+
+    switches = ("allocator", "pages")
+
+    @classmethod
+    def environment(cls, plan):
+        """Return malloc's variables.
+
+        Raises:
+            DeviceError: ``pages="huge"`` and this system has none.
+        """
+        variables = {}
+        if plan.allocator == "keep":
+            variables.update(KEEP_MEMORY)
+        if plan.allocator == "return":
+            variables.update(RETURN_MEMORY)
+        if plan.pages == "huge":
+            if why := no_huge_pages():
+                raise DeviceError(f"pages='huge' does nothing here: {why}; take pages='default'")
+            variables.update(HUGE_PAGES)
+        return variables
+
+
+def no_huge_pages() -> str | None:
+    """Return why this system gives a process no huge pages; None if it does."""
+    library, version = platform.libc_ver()
+    if library != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 35):
+        name = library or "another C library"
+        return f"it needs glibc 2.35 or newer, not {name} {version}".strip()
+    if not _KERNEL.exists() or "[never]" in _KERNEL.read_text():
+        return f"the kernel gives none ({_KERNEL} says never, or is not there)"
+    return None

@@ -1,0 +1,49 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxopt import methods
+from mxopt.core.errors import DeviceError
+from mxopt.core.plan import Plan
+from mxopt.methods import memory_allocator as allocator
+
+
+def test_huge_pages_are_refused_where_there_are_none(monkeypatch, tmp_path):
+    never = tmp_path / "enabled"
+    never.write_text("always madvise [never]\n")
+    monkeypatch.setattr(allocator, "_KERNEL", never)
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    with pytest.raises(DeviceError, match="says never"):
+        methods.environment(Plan(pages="huge"))
+    never.write_text("always [madvise] never\n")
+    assert methods.environment(Plan(pages="huge")).items() >= allocator.HUGE_PAGES.items()
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.31"))
+    with pytest.raises(DeviceError, match=r"glibc 2\.35 or newer, not glibc 2\.31"):
+        methods.environment(Plan(pages="huge"))
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("", ""))
+    with pytest.raises(DeviceError, match="not another C library"):
+        methods.environment(Plan(pages="huge"))
+
+
+@pytest.mark.skipif(
+    allocator.no_huge_pages() is not None or not Path("/proc/self/smaps_rollup").exists(),
+    reason="no huge pages here, or no way to count them",
+)
+def test_a_process_with_huge_pages_has_them():
+    code = (
+        "import mxopt, mxnet as mx, re; x = mx.nd.ones((64, 1024, 1024)); x.wait_to_read()\n"
+        "found = re.findall(r'AnonHugePages: +(\\d+)', open('/proc/self/smaps_rollup').read())\n"
+        "print(sum(map(int, found)) // 1024)"
+    )
+    sizes = []
+    for plan in (Plan(), Plan(pages="huge")):
+        child = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **methods.environment(plan)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        sizes.append(int(child.stdout))
+    # How many of the 256 MiB depends on what the kernel has left in one piece.
+    assert sizes[1] > sizes[0]
