@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
-import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -23,9 +21,8 @@ from pathlib import Path
 from mxopt.core import old_names
 from mxopt.core.atomic import unwritable
 from mxopt.core.errors import RecordError
+from mxopt.core.events import FORMAT, check_start, event_of, line_of
 from mxopt.core.plan import Plan
-
-FORMAT = 1
 
 
 class RecordWriter:
@@ -74,7 +71,7 @@ class RecordWriter:
             RecordError: the disk takes no more; what was written before stays.
         """
         line = {"event": event, "at": round(time.monotonic() - self._start, 6), **fields}
-        self._file.write(json.dumps(_encodable(line), allow_nan=False) + "\n")
+        self._file.write(line_of(line))
         try:
             self._file.flush()
         except OSError as error:
@@ -97,7 +94,7 @@ class Run:
     """A record read back.
 
     Attributes:
-        path: where it was read from.
+        path: where it was read from; of a packed experiment, ``experiment.jsonl/arm-01.jsonl``.
         started: when, in UTC, as ISO 8601.
         plan: the switches it ran under.
         workload: the name of the function that did the work, and ``options`` its arguments.
@@ -106,6 +103,7 @@ class Run:
         figures: the measured figures of the ``end`` event, such as ``seconds``.
         events: every event between start and end but ``steps``, in order; of those there may be
             too many to hold (:meth:`steps`).
+        read_steps: yields its ``steps`` events, if ``path`` is not a file of its own.
     """
 
     path: Path
@@ -117,6 +115,7 @@ class Run:
     figures: dict = field(default_factory=dict)
     events: list = field(default_factory=list)
     started: str = ""
+    read_steps: Callable[[], Iterator[dict]] | None = field(default=None, compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -133,6 +132,8 @@ class Run:
 
     def steps(self) -> Iterator[dict]:
         """Yield the ``steps`` events in order, read from the file again, one held at a time."""
+        if self.read_steps:
+            return self.read_steps()
         return (entry for entry in read_events(self.path) if entry["event"] == "steps")
 
 
@@ -161,14 +162,13 @@ def read_events(path: str | os.PathLike) -> Iterator[dict]:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
-                    event = _decoded(json.loads(line))
-                    kind = event["event"]
-                except (ValueError, TypeError, KeyError, RecursionError):
+                    event = event_of(line)
+                except ValueError:
                     if not line.endswith("\n") and number > 1:
                         return
                     raise RecordError(f"{path}, line {number}: not an event of a run") from None
                 if number == 1:
-                    _check_start(path, kind, event)
+                    check_start(path, event)
                 yield event
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"cannot read the run record {path}: {error}") from None
@@ -180,13 +180,29 @@ def read_run(path: str | os.PathLike) -> Run:
     Raises:
         RecordError: as for :func:`read_events`, or the file is empty.
     """
-    events = [event for event in read_events(path) if event["event"] != "steps"]
+    return run_of(Path(path), read_events(path))
+
+
+def run_of(
+    path: Path, events: Iterable[dict], read_steps: Callable[[], Iterator[dict]] | None = None
+) -> Run:
+    """Return the run that its events describe.
+
+    Args:
+        path: what messages call the run.
+        events: from ``start`` on; ``steps`` are passed over.
+        read_steps: yields the ``steps`` events, if ``path`` is not a file of its own.
+
+    Raises:
+        RecordError: there are no events.
+    """
+    events = [event for event in events if event["event"] != "steps"]
     if not events:
         raise RecordError(f"{path} is empty: the run ended before it began")
     switches, options = old_names.renamed(events[0]["plan"], events[0].get("options", {}))
     start, end = events[0], events[-1] if events[-1]["event"] == "end" else {}
     return Run(
-        path=Path(path),
+        path=path,
         plan=Plan.from_dict(switches),
         workload=old_names.workload(start["workload"]),
         options=options,
@@ -195,43 +211,5 @@ def read_run(path: str | os.PathLike) -> Run:
         figures=end.get("figures", {}),
         events=events[1:-1] if end else events[1:],
         started=start.get("started", ""),
+        read_steps=read_steps,
     )
-
-
-def _check_start(path, kind, event):
-    written = event.get("format", 0)
-    whole = isinstance(event.get("plan"), dict) and "workload" in event and type(written) is int
-    if kind != "start" or not whole:
-        raise RecordError(f"{path} is not a run record: its first line is not a start")
-    if written > FORMAT:
-        raise RecordError(
-            f"{path} has record format {event['format']}, and this mxopt reads up to {FORMAT}; "
-            "install a newer mxopt to read it"
-        )
-
-
-_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-
-
-def _encodable(value):
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, dict):
-        return {str(key): _encodable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_encodable(item) for item in value]
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        return _encodable(value.item())
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return value
-
-
-def _decoded(value):
-    if isinstance(value, str):
-        return _WORDS.get(value, value)
-    if isinstance(value, dict):
-        return {key: _decoded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_decoded(item) for item in value]
-    return value

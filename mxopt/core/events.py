@@ -1,0 +1,74 @@
+"""Events of run records: one line of JSON each."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+from mxopt.core.errors import RecordError
+
+FORMAT = 1
+
+
+def line_of(event: dict) -> str:
+    """Return an event as a line of JSON; floats read back as they are."""
+    return json.dumps(_encodable(event), allow_nan=False) + "\n"
+
+
+def event_of(line: str | bytes) -> dict:
+    """Return the event that a line holds.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    try:
+        event = _decoded(json.loads(line))
+        event["event"]
+    except (TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"not an event: {error}") from None
+    return event
+
+
+def check_start(path: str | os.PathLike, event: dict) -> None:
+    """Make sure that an event is the start of a run, in a format that can be read.
+
+    Raises:
+        RecordError: it is not.
+    """
+    written = event.get("format", 0)
+    whole = isinstance(event.get("plan"), dict) and "workload" in event and type(written) is int
+    if event["event"] != "start" or not whole:
+        raise RecordError(f"{path} is not a run record: its first line is not a start")
+    if written > FORMAT:
+        raise RecordError(
+            f"{path} has record format {event['format']}, and this mxopt reads up to {FORMAT}; "
+            "install a newer mxopt to read it"
+        )
+
+
+_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def _encodable(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, dict):
+        return {str(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encodable(item) for item in value]
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return _encodable(value.item())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value
+
+
+def _decoded(value):
+    if isinstance(value, str):
+        return _WORDS.get(value, value)
+    if isinstance(value, dict):
+        return {key: _decoded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value

@@ -1,0 +1,163 @@
+"""Packed experiments: one file of JSON lines that holds an experiment and all its runs.
+
+Runs are measured into a folder: ``experiment.json``, and a record ``arm-01.jsonl`` for each run.
+Published experiments are packed (:func:`mxopt.measure.pack`), with the same content in one file:
+
+    {"event": "experiment", "format": 1, "lines": 38, "name": "chains", "arms": {...}, ...}
+    {"event": "machine", "machine": 1, "python": "3.11.7", "cpu": {...}, ...}
+    {"event": "start", "arm": "naive", "run": 1, "at": 3.2e-05, ...}
+    {"event": "environment", "machine": 1, "at": 1.05, "memory": {"available": 24038084608}, ...}
+    {"event": "end", "at": 2.13, ...}
+    {"event": "start", "arm": "threaded", "run": 1, ...}
+
+The first line is ``experiment.json`` and the number of lines in the file. A ``machine`` is what the
+``environment`` events of several runs have in common; each of these events names its machine and
+holds the rest. All other lines are as they were recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mxopt.core import records
+from mxopt.core.errors import PlanError, RecordError
+from mxopt.core.events import check_start, event_of
+from mxopt.core.records import Run, run_of
+
+FORMAT = 1
+
+
+def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
+    """Read a packed experiment, all but the steps of its runs, however many there are.
+
+    Returns:
+        The description, as ``experiment.json`` has it, and each arm's runs in order.
+
+    Raises:
+        RecordError: the file cannot be read, is damaged, has lines too few or too many, or has a
+            newer format; the message gives the line.
+    """
+    lines = _lines(path)
+    description = _description(path, next(lines, (1, 0, {}))[2])
+    wanted, machines, line = description.pop("lines", None), [], 1
+    starts: list[tuple[int, int, str]] = []
+    events: list[list[dict]] = []
+    counts = dict.fromkeys(description["arms"], 0)
+    for line, offset, event in lines:
+        kind = event.pop("event")
+        if kind == "start":
+            arm, number = event.pop("arm", None), event.pop("run", None)
+            _check_number(f"{path}, line {line}", arm, number, counts)
+            check_start(f"{path}, line {line}", {"event": kind, **event})
+            counts[arm] = number
+            starts.append((line, offset, arm))
+            events.append([])
+        elif kind == "machine" and not starts:
+            if event.pop("machine", None) != len(machines) + 1:
+                raise RecordError(f"{path}, line {line}: not machine {len(machines) + 1}")
+            machines.append(event)
+            continue
+        elif not starts:
+            raise RecordError(f"{path}, line {line}: {kind!r} stands before the start of a run")
+        elif kind == "environment" and "machine" in event:
+            number = event.pop("machine")
+            if number not in range(1, len(machines) + 1):
+                raise RecordError(f"{path}, line {line}: there is no machine {number!r}")
+            event = joined(machines[number - 1], event)
+        if kind != "steps":
+            events[-1].append({"event": kind, **event})
+    if line != wanted:
+        raise RecordError(
+            f"{path}, line {line}: the file ends here, and its first line says that it has "
+            f"{wanted} lines"
+        )
+    runs: dict[str, list[Run]] = {arm: [] for arm in counts}
+    for (first, offset, arm), own in zip(starts, events):
+        name = path / f"{arm}-{len(runs[arm]) + 1:02d}.jsonl"
+        try:
+            runs[arm].append(run_of(name, own, functools.partial(_steps, path, offset, first)))
+        except PlanError as error:
+            raise RecordError(f"{path}, line {first}: {error}") from None
+    return description, runs
+
+
+def read_run(path: str | os.PathLike) -> Run:
+    """Read one run: its own record, or a run of a packed experiment.
+
+    Args:
+        path: of a record, such as ``engine/naive-01.jsonl``; of a packed experiment and a run in
+            it, such as ``engine.jsonl/naive-01.jsonl``.
+
+    Raises:
+        RecordError: as for :func:`mxopt.core.records.read_run` and :func:`read_packed`, or the
+            experiment has no such run.
+    """
+    path = Path(path)
+    if not path.parent.is_file():
+        return records.read_run(path)
+    found = itertools.chain(*read_packed(path.parent)[1].values())
+    run = next((run for run in found if run.path == path), None)
+    if run is None:
+        raise RecordError(f"{path.parent} holds no run {path.stem}")
+    return run
+
+
+def joined(common: dict, rest: dict) -> dict:
+    """Return a dictionary with the items of two, and so the dictionaries in them."""
+    found = dict(common)
+    for key, value in rest.items():
+        inner = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = joined(found[key], value) if inner else value
+    return found
+
+
+def _lines(path: Path, offset: int = 0, first: int = 1) -> Iterator[tuple[int, int, dict]]:
+    """Yield each line's number, its offset in bytes, and its event."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            for number, line in enumerate(file, first):
+                try:
+                    event = event_of(line)
+                except ValueError:
+                    raise RecordError(f"{path}, line {number}: not an event of a run") from None
+                yield number, offset, event
+                offset += len(line)
+    except OSError as error:
+        raise RecordError(f"cannot read the experiment {path}: {error}") from None
+
+
+def _steps(path: Path, offset: int, first: int) -> Iterator[dict]:
+    for line, _, event in _lines(path, offset, first):
+        if event["event"] == "start" and line > first:
+            return
+        if event["event"] == "steps":
+            yield event
+
+
+def _description(path: Path, header: dict) -> dict:
+    """Return the first line's content, if it is the description of an experiment."""
+    written, arms = header.pop("format", None), header.get("arms")
+    if header.pop("event", "") != "experiment" or not isinstance(arms, dict):
+        raise RecordError(f"{path}, line 1: not the description of an experiment")
+    if type(written) is not int or written > FORMAT:
+        raise RecordError(
+            f"{path} has format {written!r}, and this mxopt reads up to {FORMAT}; install a newer "
+            "mxopt to read it"
+        )
+    return header
+
+
+def _check_number(place: str, arm, number, counts: dict[str, int]) -> None:
+    if not isinstance(arm, str) or arm not in counts:
+        raise RecordError(f"{place}: a run of {arm!r}, which is no arm of the experiment")
+    if type(number) is not int or number < 1:
+        raise RecordError(f"{place}: a run of {arm} has the number {number!r}")
+    if number <= counts[arm]:
+        raise RecordError(f"{place}: run {number} of {arm} is here for the second time")
+    if number > counts[arm] + 1:
+        raise RecordError(f"{place}: run {number} of {arm}, and run {counts[arm] + 1} is missing")
