@@ -65,9 +65,9 @@ def again(chosen) -> int:
     """Run a record's plan once more, and print the figures of then and now."""
     from mxopt import measure, report
     from mxopt.chapter import lab
-    from mxopt.core import records
+    from mxopt.core import packed
 
-    old = records.read_run(chosen.old)
+    old = packed.read_run(chosen.old)
     record = chosen.record or lab.new_results_folder() / chosen.old.name
     print(f"record: {record}")
     run = measure.run(old.workload, old.plan, record, old.options)
@@ -182,6 +182,15 @@ def report(chosen) -> int:
         text = results.update_readme(chosen.readme, chosen.results)
         atomic.replace_text(chosen.readme, text)
         print(chosen.readme)
+    return 0
+
+
+def pack(chosen) -> int:
+    """Pack each experiment's folder into one file, and print the files."""
+    from mxopt.report import results
+
+    for path in results.pack(chosen.results, chosen.destination):
+        print(path)
     return 0
 
 

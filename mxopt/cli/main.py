@@ -123,6 +123,10 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--html", action="store_true", help="also write report.html")
     report.add_argument("--readme", type=Path, help="also renew the table in this README")
 
+    pack = command("pack", commands.pack, "pack each experiment's folder of records into one file")
+    pack.add_argument("results", type=Path, help="a results folder, or one experiment's")
+    pack.add_argument("destination", type=Path, help="the folder that gets the files")
+
     errata = command("errata", commands.errata, "show the chapter's errors of method, both ways")
     errata.add_argument("--write", type=Path, metavar="FILE", help="write the page, print nothing")
 

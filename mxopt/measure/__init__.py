@@ -7,7 +7,9 @@ ratio of paired runs, with a 95 % interval and the number of pairs.
 
 from mxopt.measure.ablation import Ablation, ablate
 from mxopt.measure.experiment import Experiment, read_experiment
+from mxopt.measure.files import find_experiments
 from mxopt.measure.interleave import interleave, ladder, left_over
+from mxopt.measure.packing import pack
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Ratio, ratio
 from mxopt.measure.target import TimeToTarget, history, time_to_target
@@ -18,10 +20,12 @@ __all__ = [
     "Ratio",
     "TimeToTarget",
     "ablate",
+    "find_experiments",
     "history",
     "interleave",
     "ladder",
     "left_over",
+    "pack",
     "ratio",
     "read_experiment",
     "run",

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mxopt.core import atomic, old_names
+from mxopt.core import atomic, old_names, packed
 from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, read_run
+from mxopt.measure.files import DESCRIPTION, record_files
 from mxopt.measure.statistics import Ratio, ratio
 
 
@@ -22,7 +23,7 @@ class Experiment:
     """Several arms of one workload, measured in turns.
 
     Attributes:
-        name: the folder its records are in; ``title`` is what tables call it.
+        name: what it was measured as; ``title`` is what tables call it.
         workload, options: what every arm runs.
         arms: each arm's plan, the first one the baseline.
         arm_options: options of single arms that differ from ``options``.
@@ -162,28 +163,33 @@ class Experiment:
         """Write what was measured (not the runs, which are records already) beside the records."""
         description = {key: value for key, value in vars(self).items() if key != "runs"}
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
-        atomic.replace_text(
-            Path(folder) / "experiment.json", json.dumps(description, indent=1) + "\n"
-        )
+        atomic.replace_text(Path(folder) / DESCRIPTION, json.dumps(description, indent=1) + "\n")
 
 
-def read_experiment(folder: str | os.PathLike) -> Experiment:
+def read_experiment(path: str | os.PathLike) -> Experiment:
     """Read an experiment and the records of all its runs.
 
+    Args:
+        path: the folder that it was measured into, or the file that this was packed into.
+
     Raises:
-        RecordError: it is not an experiment's folder, or a record is damaged.
+        RecordError: it holds no experiment, or a record is damaged.
     """
-    folder = Path(folder)
+    path = Path(path)
+    is_packed = path.is_file()
+    description, runs = packed.read_packed(path) if is_packed else ({}, {})
     try:
-        description = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
+        if not is_packed:
+            description = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         arms = _renamed(description)
         check_names(arms)
         description["workload"] = old_names.workload(description["workload"])
-        experiment = Experiment(**description, arms=arms)
+        experiment = Experiment(**description, arms=arms, runs=runs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RecordError(f"{folder} does not hold a readable experiment: {error}") from None
-    for arm, records in _records(folder, arms).items():
-        experiment.runs[arm] = [read_run(path) for path in records]
+        raise RecordError(f"{path} does not hold a readable experiment: {error}") from None
+    if not is_packed:
+        for arm, records in record_files(path, arms).items():
+            runs[arm] = [read_run(record) for record in records.values()]
     return experiment
 
 
@@ -208,13 +214,3 @@ def check_names(arms: Iterable[str]) -> None:
     for arm in arms:
         if not re.fullmatch(r"[\w.+-]+", arm):
             raise PlanError(f"arm {arm!r} names files: take letters, digits, and any of _ . + -")
-
-
-def _records(folder: Path, arms) -> dict[str, list[Path]]:
-    """Return each arm's records in the order they ran: arm-01.jsonl, ..., arm-100.jsonl, ..."""
-    numbered: dict = {arm: {} for arm in arms}
-    for path in folder.glob("*.jsonl"):
-        arm, _, number = path.stem.rpartition("-")
-        if arm in numbered and number.isdecimal():
-            numbered[arm][int(number)] = path
-    return {arm: [paths[number] for number in sorted(paths)] for arm, paths in numbered.items()}

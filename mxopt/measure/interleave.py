@@ -13,6 +13,7 @@ from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, being_written, read_run
 from mxopt.measure.experiment import Experiment, check_names
+from mxopt.measure.files import packed_path
 from mxopt.measure.options import check as check_options
 from mxopt.measure.process import run
 
@@ -85,6 +86,10 @@ def interleave(
     """
     check_names(arms)
     home = Path(folder) / name
+    if packed_path(home).exists():
+        raise RecordError(
+            f"{packed_path(home)} is this experiment already; delete it to measure anew"
+        )
     experiment = Experiment(
         name, workload, arms, options=options or {}, arm_options=arm_options or {},
         runs={arm: [] for arm in arms}, **description,

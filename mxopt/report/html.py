@@ -16,6 +16,7 @@ import jinja2
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment
+from mxopt.measure.files import plots_folder
 from mxopt.report import book_tables, plots, results
 
 NAME = "report.html"
@@ -79,10 +80,11 @@ def _section(path: Path, folder: Path, experiment: Experiment) -> Section:
     first = [
         runs[0].path.relative_to(folder).as_posix() for runs in experiment.runs.values() if runs
     ]
+    pictures = sorted(plots_folder(path).glob("*.png"))
     return Section(
         experiment.title or experiment.name,
         [table._repr_html_() for table in report.tables(experiment)],
-        [(plot.stem.replace("-", " "), _address(plot)) for plot in sorted(path.glob("*.png"))],
+        [(picture.stem.replace("-", " "), _address(picture)) for picture in pictures],
         first,
     )
 
@@ -93,6 +95,7 @@ def _pictures(folder: Path) -> list[Section]:
 
 
 def _chapter(path: Path, folder: Path) -> str:
+    path = plots_folder(path)
     return path.relative_to(folder).parts[0] if path != folder else ""
 
 

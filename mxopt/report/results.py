@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-from mxopt import report
+from mxopt import measure, report
 from mxopt.core import atomic
 from mxopt.core.errors import RecordError
 from mxopt.core.records import Run
-from mxopt.measure import Experiment, Ratio, read_experiment, time_to_target
+from mxopt.measure import Experiment, Ratio, find_experiments, read_experiment, time_to_target
+from mxopt.measure.files import packed_path, plots_folder
 from mxopt.report import book, book_tables
 
 DESCRIPTION = "reproduce.json"
@@ -41,16 +43,53 @@ def description(folder: Path) -> dict:
 
 
 def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
-    """Return every experiment below a results folder with where it is, in the order they ran.
+    """Return every experiment below a results folder, in the order they ran.
+
+    Each is given with its path: the folder of its records, or the file that they are packed into.
 
     Raises:
         RecordError: there is none, or a record is damaged.
     """
-    found = [path.parent for path in Path(folder).rglob("experiment.json")]
+    found = find_experiments(folder)
     if not found:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
     experiments = [(path, read_experiment(path)) for path in found]
     return sorted(experiments, key=lambda e: (e[0].parent.name, _first_start(e[1]), e[1].name))
+
+
+def pack(results: str | Path, destination: str | Path) -> list[Path]:
+    """Pack every experiment of a results folder into a file, and copy its page and plots.
+
+    Args:
+        results: a results folder, or the folder of one experiment; it stays as it is.
+        destination: gets ``name.jsonl`` where ``results`` has an experiment's folder ``name``.
+
+    Returns:
+        The packed files.
+
+    Raises:
+        RecordError: there are no experiments, or one cannot be packed; those before it are.
+    """
+    results, destination = Path(results).absolute(), Path(destination).absolute()
+    experiments = find_experiments(results)
+    if not experiments:
+        raise RecordError(f"there are no run records below {results}")
+    root = results.parent if experiments == [results] else results
+    packed = []
+    try:
+        for path in filter(Path.is_dir, experiments):
+            packed.append(packed_path(destination / path.relative_to(root)))
+            packed[-1].parent.mkdir(parents=True, exist_ok=True)
+            measure.pack(path, packed[-1])
+        for pattern in (PAGE, DESCRIPTION, "*.png"):
+            for path in results.rglob(pattern):
+                copy = destination / path.relative_to(root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                if not (copy.exists() and copy.samefile(path)):
+                    shutil.copyfile(path, copy)
+    except OSError as error:
+        raise atomic.unwritable(destination, error) from None
+    return packed
 
 
 def page(folder: str | Path) -> str:
@@ -62,7 +101,7 @@ def page(folder: str | Path) -> str:
     for path, experiment in experiments:
         parts += [f"## {experiment.title or experiment.name}"]
         parts += map(str, report.tables(experiment))
-        plots = sorted(path.glob("*.png"))
+        plots = sorted(plots_folder(path).glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):
             parts += ["The book's figures, another machine's, beside ours:",
