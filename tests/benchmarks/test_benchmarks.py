@@ -18,13 +18,13 @@ def test_the_page_says_what_its_records_say():
     assert (arms.HERE / "README.md").read_text(encoding="utf-8") == page.text(RECORDS)
 
 
-MEASURED = sorted(path.parent.name for path in RECORDS.glob("*/experiment.json"))
+MEASURED = sorted(path.stem for path in RECORDS.glob("*.jsonl"))
 
 
 def test_every_figure_shown_has_its_runs():
     assert set(MEASURED) & STEPS.keys()
     for name in MEASURED:
-        found = measure.read_experiment(RECORDS / name)
+        found = measure.read_experiment(RECORDS / f"{name}.jsonl")
         counts = {arm: len(runs) for arm, runs in found.runs.items()}
         assert len(set(counts.values())) == 1, (name, counts)
         assert not any(map(found.why_not, found.arms)), name
@@ -32,7 +32,7 @@ def test_every_figure_shown_has_its_runs():
 
 @pytest.mark.parametrize("name", [name for name in MEASURED if name in STEPS])
 def test_peers_start_from_scores_equal_to_ours(name):
-    found = measure.read_experiment(RECORDS / name)
+    found = measure.read_experiment(RECORDS / f"{name}.jsonl")
     for arm in filter(lambda arm: page.is_peer(found, arm), found.arms):
         assert all(run.figures["difference"] < 1e-3 for run in found.runs[arm])
 

@@ -13,7 +13,7 @@ from mxopt.report.verify import verify
 
 README = Path(__file__).parents[2] / "README.md"
 RECORDS = README.parent / "docs" / "results"
-RECORD = Path("8_2") / "segmentation" / "before-01.jsonl"
+EXPERIMENT = Path("8_2") / "segmentation.jsonl"
 
 
 @pytest.fixture
@@ -22,12 +22,20 @@ def copy(tmp_path):
 
 
 def spoil(path, event, change):
-    """Apply a change to every event of that name in a record."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Apply a change to every event of that name in the first run of a packed experiment."""
+    lines, runs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()], 0
     for line in lines:
-        if line["event"] == event:
+        runs += line["event"] == "start"
+        if line["event"] == event and runs == 1:
             change(line)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def remove_last_run(path):
+    first, *lines = path.read_text(encoding="utf-8").splitlines()
+    last = max(n for n, line in enumerate(lines) if json.loads(line)["event"] == "start")
+    lines = [json.dumps({**json.loads(first), "lines": 1 + last}), *lines[:last]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def test_what_the_repository_shows_holds(capsys):
@@ -66,12 +74,12 @@ SPOILED = {
 @pytest.mark.parametrize("name", SPOILED)
 def test_a_spoiled_record_is_seen(copy, name):
     event, change, message = SPOILED[name]
-    spoil(copy / RECORD, event, change)
+    spoil(copy / EXPERIMENT, event, change)
     assert any(re.search(message, problem) for problem in verify(copy))
 
 
 def test_a_missing_run_is_seen(copy):
-    (copy / RECORD.with_name("after-03.jsonl")).unlink()
+    remove_last_run(copy / EXPERIMENT)
     assert any("arm after has 2 runs, others have 3" in problem for problem in verify(copy))
 
 

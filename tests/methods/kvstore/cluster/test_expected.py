@@ -58,4 +58,4 @@ def test_the_networks_are_as_large_as_they_are_said_to_be():
 def test_the_page_says_what_is_computed():
     page = PAGE.read_text(encoding="utf-8")
     assert expected.table() in page
-    assert str(report.comparison(read_experiment(PAGE.parent / "clusters"))) in page
+    assert str(report.comparison(read_experiment(PAGE.with_suffix(".jsonl")))) in page
