@@ -1,0 +1,105 @@
+"""The card of a method: ``mxopt/methods/<name>/README.md``.
+
+Its front matter (YAML) has ``name``, ``switches``, ``kind`` and ``tested_on``, and may have
+``layer`` and ``companions``. All cards have the same headings in the same order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from mxopt import methods
+from mxopt.core.errors import RecordError
+
+KINDS = ("exact", "changes learning", "inference")
+LAYERS = ("application", "environment", "execution")
+HEADINGS = (
+    "What it does",
+    "Use it",
+    "When it helps, when it does not",
+    "What it costs",
+    "Measured",
+    "Source",
+)
+
+
+@dataclass(frozen=True)
+class Card:
+    """The description of a method.
+
+    Attributes:
+        path: its ``README.md``; ``text`` is all of it.
+        title, summary: its heading, and the first sentence of what it does.
+        switches: as written, such as ``hybridize``, or ``loss (translation)`` for an option of one
+            recipe; ``names`` has them without the recipe.
+        companions: switches that may change with them in a measurement because the work is the
+            same only if they do.
+        kind, layer, tested_on: see ``docs/methods.md``.
+    """
+
+    path: Path
+    text: str
+    title: str
+    summary: str
+    switches: tuple[str, ...]
+    kind: str
+    tested_on: str
+    layer: str = ""
+    companions: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the method's folder."""
+        return self.path.parent.name
+
+    @property
+    def names(self) -> set[str]:
+        """The switches' names."""
+        return {switch.split(" (")[0] for switch in self.switches}
+
+    def owns(self, differing: Iterable[str]) -> bool:
+        """Whether a difference between two arms is this method's and nobody else's."""
+        differing = set(differing)
+        return bool(differing & self.names) and differing <= self.names | {*self.companions}
+
+
+def read_card(path: Path) -> Card:
+    """Read a card.
+
+    Raises:
+        RecordError: its front matter is damaged or lacks a field, or it has other headings.
+    """
+    text = path.read_text(encoding="utf-8")
+    parts = re.fullmatch(r"---\n(.*?)\n---\n\n# ([^\n]+)\n(.*)", text, re.DOTALL)
+    if not parts:
+        raise RecordError(f"{path} must begin with a front matter between --- and a # title")
+    try:
+        front = dict(yaml.safe_load(parts[1]))
+    except (yaml.YAMLError, TypeError, ValueError) as error:
+        raise RecordError(f"{path}: its front matter is not a mapping in YAML: {error}") from None
+    for field, choices in (("kind", KINDS), ("layer", (*LAYERS, ""))):
+        if front.get(field, "") not in choices:
+            raise RecordError(f"{path}: {field}={front.get(field)!r}; take one of {choices}")
+    if front.pop("name", None) != path.parent.name or not isinstance(front.get("switches"), list):
+        raise RecordError(f"{path}: name must be {path.parent.name}, and switches a list")
+    plain = re.sub(r"^```.*?^```$", "", parts[3], flags=re.DOTALL | re.MULTILINE)
+    headings = tuple(re.findall(r"^## (.+)$", plain, re.MULTILINE))
+    if headings != HEADINGS:
+        raise RecordError(f"{path} has the headings {headings}; take {HEADINGS}, in this order")
+    what = parts[3].split(f"## {HEADINGS[0]}\n")[1].split("\n## ")[0].strip()
+    summary = re.split(r"(?<=\.)\s", what)[0]
+    lists = {field: tuple(front.pop(field, ())) for field in ("switches", "companions")}
+    try:
+        return Card(path, text, parts[2], summary, **lists, **front)
+    except TypeError as error:
+        raise RecordError(f"{path}: its front matter has other fields: {error}") from None
+
+
+def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:
+    """Return the cards of all methods, by the names of their folders."""
+    return [read_card(path) for path in sorted(Path(folder).glob("*/README.md"))]

@@ -1,0 +1,232 @@
+"""Cards of the methods: what the records say of each, and the pages that list them.
+
+A card is ``mxopt/methods/<name>/README.md``. Its front matter names the switches of the method; the
+records show which pairs of arms differ in those switches and in nothing else. These pairs, all of
+them, are the method's measurements. They are written into the card, into ``docs/methods.md``, and
+one for each method, the first in the order of the records, into the README.
+
+    python -m mxopt.report.cards            # write the pages again
+    python -m mxopt.report.cards --check    # compare them; status 1 if one is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mxopt import methods, report
+from mxopt.core import atomic
+from mxopt.core.errors import MxoptError, RecordError
+from mxopt.measure import Experiment, Ratio
+from mxopt.measure.ablation import AFTER, BEFORE, arm_name
+from mxopt.report import results
+from mxopt.report.card import Card, read_cards
+
+RECORDS = ("docs/results", "benchmarks/records", "docs/clusters")
+PAGE = "docs/methods.md"
+README = "README.md"
+COLUMNS = ["experiment", *report.PAIRS[:2], *report.PAIRS[4:], "data", "machine"]
+ABOUT = """# Methods
+
+Every method is a folder below `mxopt/methods`; its card says how to use it, by a switch and by hand, what it costs, and what was measured.
+
+- **kind**: *exact* methods compute the same up to rounding, those that *change learning* make other updates and have to be judged by the score that is reached, *inference* methods work on a trained network.
+- **layer**: what is changed: the training program (*application*), what surrounds the process (*environment*), or how many devices and processes run it (*execution*).
+- **measured**: how many times better, with its 95 % interval, of the first pair of runs in the records that differs in this method's switches alone; the card has all of them.
+
+"""  # noqa: E501
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One pair of arms of an experiment.
+
+    Attributes:
+        found: the experiment; ``path`` is where its records are.
+        before, after: the names of the arms.
+    """
+
+    found: Experiment
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """How many times better the second arm is; None if one of them has no figure."""
+        return self.found.ratio(self.after, self.before)
+
+    def verdict(self, card: Card) -> str:
+        """Return what the pair shows of a method, or why there is no figure."""
+        why = (self.found.why_not(arm) for arm in (self.after, self.before))
+        said = next(filter(None, why), None) or self.found.verdict(self.after, self.before)
+        # A speed-up that changes what is learned counts only where the score holds.
+        unknown = said == "faster" and card.kind == "changes learning"
+        return f"{said}, quality not compared" if unknown else said
+
+    @property
+    def machine(self) -> str:
+        """The processor and the number of cores that the first run of the pair had."""
+        run = self.found.runs[self.before][0] if self.found.runs[self.before] else None
+        cpu = run.only("environment").get("cpu", {}) if run else {}
+        return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
+
+    @property
+    def factors(self) -> dict[str, tuple]:
+        """What differs between the two arms."""
+        return differences(self.found, self.before, self.after)
+
+    def title(self, page: Path) -> str:
+        """Return the experiment's title, on a page a link to its records."""
+        return f"[{self.found.title or self.found.name}]({_link(self.path, page)})"
+
+    def row(self, card: Card) -> list[str]:
+        """Return the pair's line in the table of a card, as ``COLUMNS`` has it."""
+        return [
+            f"{self.title(card.path)}, {report.figure_name(self.found.figure)}",
+            f"{self.before} → {self.after}",
+            report.factors(self.factors),
+            str(self.ratio or "not measured"),
+            self.verdict(card),
+            report.data_kind(self.found),
+            self.machine,
+        ]
+
+
+def differences(experiment: Experiment, before: str, after: str) -> dict[str, tuple]:
+    """Return what differs between two arms."""
+    return experiment.factors(after, before)
+
+
+def pairs(experiment: Experiment) -> list[tuple[str, str]]:
+    """Return the pairs of arms that an experiment compares; of an ablation, each lever alone and
+    each added to all others."""
+    if not experiment.orders:
+        return experiment.compared()
+    levers = experiment.orders[0]
+    alone = [(BEFORE, arm_name([lever], levers)) for lever in levers]
+    added = [(arm_name({*levers} - {lever}, levers), AFTER) for lever in levers]
+    return list(dict.fromkeys(alone + added))
+
+
+def measurements(root: Path) -> list[Measured]:
+    """Return every pair of arms in the records below a repository's root, in their order."""
+    found = []
+    for folder in RECORDS:
+        if (root / folder).exists():
+            for path, experiment in results.read_experiments(root / folder):
+                found += [Measured(experiment, path, *pair) for pair in pairs(experiment)]
+    return found
+
+
+def own(card: Card, found: list[Measured]) -> list[Measured]:
+    """Return the measurements that are a method's own, whatever they show."""
+    return [measured for measured in found if card.owns(measured.factors)]
+
+
+def why_none(card: Card, found: list[Measured]) -> str:
+    """Return why a method has no measurement of its own."""
+    if any(card.names & measured.factors.keys() for measured in found):
+        return "not measured: the records hold it only together with other methods"
+    return "not measured: no record holds it"
+
+
+def written(card: Card, found: list[Measured]) -> str:
+    """Return a card's text with its measurements computed anew."""
+    rows = [measured.row(card) for measured in own(card, found)]
+    table = str(report.Table(COLUMNS, rows)) if rows else f"{why_none(card, found).capitalize()}."
+    return between(card.path, card.text, "measured", table)
+
+
+def between(path: Path, text: str, mark: str, content: str) -> str:
+    """Return a page's text with other content between its two marks.
+
+    Raises:
+        RecordError: the page does not have the marks.
+    """
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise RecordError(f"{path} needs the lines {begin} and {end}, each once, around its table")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{content}\n\n{end}{rest.split(end)[1]}"
+
+
+def listing(cards: list[Card], found: list[Measured], page: Path, short: bool) -> report.Table:
+    """Return the table of all methods: for a README, ``short``, or with all that cards say."""
+    rows = []
+    for card in cards:
+        switches = (switch.partition(" ") for switch in card.switches)
+        names = ", ".join(f"`{name}`{space}{recipe}" for name, space, recipe in switches)
+        row = [f"[{card.title}]({_link(card.path, page)})", names]
+        if not short:
+            row += [card.kind, card.layer, card.summary]
+        rows.append([*row, _first(card, found, page, short)])
+    columns = ["method", "switches", *([] if short else ["kind", "layer", "what it does"])]
+    return report.Table([*columns, "measured: times better [95 %]"], rows)
+
+
+def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
+    """Return a method's first measurement that has a figure, and how many more there are."""
+    mine = own(card, found)
+    first = next((measured for measured in mine if measured.ratio), None)
+    if first is None:
+        return mine[0].verdict(card) if mine else why_none(card, found)
+    verdict = first.verdict(card)
+    what = f"{report.factors(first.factors)}: {first.ratio}, {verdict}"
+    what += "" if short else f" ({first.title(page)})"
+    more = f"; [{len(mine) - 1} more]({_link(card.path, page)}#measured)" if len(mine) > 1 else ""
+    return what + more
+
+
+def _link(target: Path, page: Path) -> str:
+    return Path(os.path.relpath(target, page.parent)).as_posix()
+
+
+def pages(root: str | Path) -> Iterator[tuple[Path, str]]:
+    """Yield every generated page below a repository's root, with its text as the records have it.
+
+    Raises:
+        RecordError: a card is damaged, a record is, or a page lacks its marks; the README is last.
+    """
+    root = Path(root).resolve()
+    cards, found = read_cards(root / "mxopt" / "methods"), measurements(root)
+    for card in cards:
+        yield card.path, written(card, found)
+    page, readme = root / PAGE, root / README
+    yield page, f"{ABOUT}{listing(cards, found, page, short=False)}\n"
+    table = str(listing(cards, found, readme, short=True))
+    yield readme, between(readme, readme.read_text(encoding="utf-8"), "methods", table)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Write the pages of the repository that this package is in, or compare them.
+
+    Returns:
+        The exit status: 1 if a page that was compared is out of date, 2 after an error.
+    """
+    parser = argparse.ArgumentParser(prog="mxopt.report.cards", description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--root", type=Path, default=Path(methods.__path__[0]).parents[1])
+    chosen, status = parser.parse_args(words), 0
+    try:
+        for path, text in pages(chosen.root):
+            if path.exists() and path.read_text(encoding="utf-8") == text:
+                continue
+            if chosen.check:
+                print(f"{path} is not what the records say: run python -m mxopt.report.cards")
+                status = 1
+            else:
+                atomic.replace_text(path, text)
+                print(path)
+    except MxoptError as error:
+        print(f"mxopt: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

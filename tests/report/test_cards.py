@@ -1,0 +1,186 @@
+import itertools
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxopt import recipes
+from mxopt.core.errors import RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure import Experiment
+from mxopt.methods import METHODS
+from mxopt.report import card, cards
+
+ROOT = Path(__file__).parents[2]
+CARDS = sorted((ROOT / "mxopt" / "methods").glob("*/README.md"))
+BLOCK = re.compile(r"^```python ?(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCKS = [
+    pytest.param(how, code, id=f"{path.parent.name}-{number}")
+    for path in CARDS
+    for number, (how, code) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")))
+]
+GOOD = """---
+name: halving
+switches: [half, loss (translation)]
+companions: [batch_size]
+kind: exact
+tested_on: cpu
+---
+
+# Halving
+
+## What it does
+
+Halves. Twice.
+
+## Use it
+
+```shell
+## not a heading
+```
+
+## When it helps, when it does not
+
+## What it costs
+
+## Measured
+
+<!-- measured: begin -->
+<!-- measured: end -->
+
+## Source
+"""
+
+
+def write(tmp_path, text):
+    path = tmp_path / "halving" / "README.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def generated():
+    """The generated pages with the text that the records give."""
+    return dict(cards.pages(ROOT))
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_every_card_has_the_front_matter_the_headings_and_two_sentences(path):
+    found = card.read_card(path)
+    assert found.switches
+    assert found.tested_on
+    what = found.text.split("## What it does\n")[1].split("\n## ")[0].strip()
+    assert len(re.findall(r"\.(?=\s|$)", what)) == 2, what
+    use = found.text.split("## Use it\n")[1].split("\n## ")[0]
+    assert any(f"{name}=" in use for name in found.names)
+    assert BLOCK.search(use)
+
+
+def test_cards_have_the_switches_of_their_methods():
+    declared = {}
+    for method in METHODS:
+        options = [f"{one} ({recipe})" for recipe, all in method.options.items() for one in all]
+        declared[method.__module__.split(".")[2]] = {*method.switches, *options}
+    assert {found.name: {*found.switches} for found in card.read_cards()} == declared
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_the_links_of_a_card_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_the_plans_of_a_card_are_plans(path):
+    commands = re.findall(r"^mxopt run (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert commands
+    for command in commands:
+        recipe, *words = shlex.split(command, comments=True)
+        assert recipe in recipes.BUILT_IN
+        Plan.parse(itertools.takewhile(lambda word: not word.startswith("--"), words))
+
+
+@pytest.mark.parametrize(("how", "code"), BLOCKS)
+def test_the_code_of_a_card_runs(how, code, tmp_path, monkeypatch):
+    """In this process, in a new one (``python process``), or compiled alone (``python compiled``,
+    where it needs what a test machine may not have)."""
+    monkeypatch.chdir(tmp_path)
+    assert how in ("", "process", "compiled")
+    program = compile(code, "card", "exec")
+    if how == "":
+        exec(program, {"__name__": "card"})
+    if how == "process":
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_cards_and_pages_say_what_the_records_do(generated):
+    old = [path for path, text in generated.items() if path.read_text(encoding="utf-8") != text]
+    assert not old, "run python -m mxopt.report.cards"
+
+
+def test_a_forged_figure_is_caught(generated, tmp_path, monkeypatch, capsys):
+    true = next(text for text in generated.values() if re.search(r"\d\.\d\d \[", text))
+    forged = write(tmp_path, re.sub(r"\d\.\d\d \[", "9.99 [", true, count=1))
+    monkeypatch.setattr(cards, "pages", lambda root: iter([(forged, true)]))
+    assert cards.main(["--check"]) == 1
+    assert str(forged) in capsys.readouterr().out
+    assert cards.main([]) == 0
+    assert forged.read_text(encoding="utf-8") == true
+    assert cards.main(["--check"]) == 0
+
+
+def test_a_pair_belongs_to_the_method_whose_switches_alone_differ(tmp_path):
+    found = card.read_card(write(tmp_path, GOOD))
+    assert (found.title, found.summary, found.names) == ("Halving", "Halves.", {"half", "loss"})
+    assert found.owns({"half"})
+    assert found.owns({"half": 1, "loss": 2, "batch_size": 3})
+    assert not found.owns({"batch_size"})
+    assert not found.owns({"half", "other"})
+    assert not found.owns({})
+
+
+def test_a_speed_up_that_changes_learning_is_not_called_faster_alone(tmp_path):
+    def run(seconds):
+        return Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": seconds})
+
+    runs = {"a": [run(2.0), run(2.1), run(2.2)], "b": [run(1.0), run(1.1), run(1.1)]}
+    found = Experiment("halving", "toy:run", dict.fromkeys("ab", Plan()), runs=runs)
+    pair = cards.Measured(found, tmp_path, "a", "b")
+    exact, changes = (
+        card.read_card(write(tmp_path, GOOD.replace("exact", kind)))
+        for kind in ("exact", "changes learning")
+    )
+    assert pair.verdict(exact) == "faster"
+    assert pair.verdict(changes) == "faster, quality not compared"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("---\nname", "name", "front matter"),
+        ("kind: exact", "kind: [", "YAML"),
+        ("kind: exact", "kind: quick", "quick"),
+        ("name: halving", "name: other", "halving"),
+        ("switches: [half, loss (translation)]\n", "", "switches"),
+        ("tested_on: cpu\n", "", "tested_on"),
+        ("tested_on: cpu\n", "tested_on: cpu\nauthor: me\n", "author"),
+        ("## Source\n", "", "Measured"),
+        ("## Use it\n", "## How to use it\n", "How to use it"),
+    ],
+)
+def test_a_damaged_card_is_refused(old, new, says, tmp_path):
+    with pytest.raises(RecordError, match=says):
+        card.read_card(write(tmp_path, GOOD.replace(old, new, 1)))
+
+
+def test_a_page_without_its_marks_says_which_are_missing(tmp_path):
+    with pytest.raises(RecordError, match="<!-- methods: begin -->"):
+        cards.between(tmp_path / "README.md", "# mxopt\n", "methods", "table")
+    text = "a\n<!-- methods: begin -->\nold\n<!-- methods: end -->\nb\n"
+    written = cards.between(tmp_path / "README.md", text, "methods", "new")
+    assert written == "a\n<!-- methods: begin -->\n\nnew\n\n<!-- methods: end -->\nb\n"
