@@ -65,12 +65,14 @@ setup: $(VENV)/.ready
 # One rule makes every environment: a bare one, the pinned packages, list by list, then mxopt.
 # --no-deps, because the lists are complete and two packages' own lists are out of date: MXNet's
 # refuses NumPy 2, GluonCV's wants the OpenCV that needs a screen. MXNet's GPU build writes the
-# same folder as the CPU build, so that one is taken out first.
+# same folder as the CPU build, so that one is taken out first. PYTHONWARNINGS holds back setuptools'
+# notices about GluonNLP's setup.py and about editable installations; errors are shown.
 define environment
 	@$(PYTHON) mxopt/compat/toolchain.py
 	@echo "setting up $(@D) (some minutes the first time) ..."
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
-	@set -e; pip="$(@D)/bin/python -m pip --quiet --disable-pip-version-check"; \
+	@set -e; export PYTHONWARNINGS=ignore; \
+	pip="$(@D)/bin/python -m pip --quiet --disable-pip-version-check"; \
 	$$pip install --upgrade pip; \
 	for list in $(1); do \
 	  case $$list in *cu112*) $$pip uninstall --yes mxnet;; esac; \

@@ -1,4 +1,4 @@
-"""What is mended inside MXNet and GluonCV once loaded: what newer NumPy releases broke there."""
+"""What is mended in MXNet, GluonCV and GluonNLP once loaded: what newer releases broke there."""
 
 from __future__ import annotations
 
@@ -241,6 +241,19 @@ PATCHES = (
         numpy_changes.refuses_arrays_of_one_as_numbers,
         "gluoncv.model_zoo.center_net.target_generator",
         partial(edit, "CenterNetTargetGenerator.forward", "int(cid)", "int(cid.item())"),
+    ),
+    _patch(
+        "gluonnlp SpacyTokenizer",
+        "it compares spaCy's release with pkg_resources, and reports a missing spaCy without it",
+        "Python 3.12, whose virtual environments have no setuptools",
+        lambda: importlib.machinery.PathFinder.find_spec("pkg_resources") is None,
+        "gluonnlp.data.transforms",
+        partial(
+            edit,
+            "SpacyTokenizer.__init__",
+            "from pkg_resources import parse_version",
+            "from packaging.version import parse as parse_version",
+        ),
     ),
     *(
         _patch(

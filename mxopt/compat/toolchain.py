@@ -37,9 +37,9 @@ def missing() -> str | None:
 def unsuitable() -> str | None:
     """Return a sentence on why this Python cannot hold an environment for mxopt, or ``None``."""
     release = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if not (3, 9) <= sys.version_info[:2] <= (3, 12):
+    if not (3, 9) <= sys.version_info[:2] <= (3, 13):
         return (
-            f"mxopt needs Python 3.9 to 3.12 and this is {release} ({sys.executable}): "
+            f"mxopt needs Python 3.9 to 3.13 and this is {release} ({sys.executable}): "
             "name another one, as in 'make reproduce PYTHON=python3.12'."
         )
     if importlib.util.find_spec("ensurepip") is None:

@@ -35,7 +35,7 @@ def row(rows: list[Check], name: str) -> Check:
 
 @pytest.mark.parametrize(
     ("version", "status"),
-    [((3, 8, 20), PROBLEM), ((3, 9, 0), OK), ((3, 12, 9), OK), ((3, 13, 0), PROBLEM)],
+    [((3, 8, 20), PROBLEM), ((3, 9, 0), OK), ((3, 13, 9), OK), ((3, 14, 0), PROBLEM)],
 )
 def test_python(version, status):
     assert software.check_python(version).status == status

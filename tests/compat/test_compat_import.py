@@ -177,7 +177,7 @@ def test_missing_headers_are_one_sentence(monkeypatch, tmp_path):
     assert "headers are missing" in toolchain.missing()
 
 
-@pytest.mark.parametrize("version", [(3, 8, 18), (3, 13, 0)])
+@pytest.mark.parametrize("version", [(3, 8, 18), (3, 14, 0)])
 def test_a_python_that_is_too_old_or_too_new_is_said(monkeypatch, version):
     assert toolchain.unsuitable() is None
     monkeypatch.setattr(toolchain.sys, "version_info", version)

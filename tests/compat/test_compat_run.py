@@ -1,5 +1,8 @@
 """Beyond import: a network trains, data loads in worker processes, the toolkits compute."""
 
+import sys
+import types
+
 import gluoncv
 import gluonnlp
 import mxnet as mx
@@ -133,3 +136,10 @@ def test_batchify_and_vocabulary_of_gluonnlp():
     assert (tokens.shape, lengths.asnumpy().tolist()) == ((2, 2), [2, 1])
     assert vocabulary.to_tokens(int(tokens[1, 0].asscalar())) == "c"
     assert scores.asnumpy().tolist() == [0.5, 1.5]
+
+
+def test_spacy_tokenizer_of_gluonnlp_needs_no_setuptools(monkeypatch):
+    spacy = types.ModuleType("spacy")
+    spacy.__version__, spacy.load = "3.8.2", lambda lang, disable: f"model {lang}"
+    monkeypatch.setitem(sys.modules, "spacy", spacy)
+    assert gluonnlp.data.SpacyTokenizer("en")._nlp == "model en"

@@ -12,11 +12,11 @@ INSTALL = {
 
 
 def check_python(version) -> Check:
-    """Python 3.9 to 3.12; ``version`` as in ``sys.version_info``."""
+    """Python 3.9 to 3.13; ``version`` as in ``sys.version_info``."""
     found = ".".join(str(part) for part in version[:3])
-    if (3, 9) <= tuple(version[:2]) <= (3, 12):
+    if (3, 9) <= tuple(version[:2]) <= (3, 13):
         return Check("Python", OK, found)
-    return Check("Python", PROBLEM, found, "make a virtual environment with Python 3.9 to 3.12")
+    return Check("Python", PROBLEM, found, "make a virtual environment with Python 3.9 to 3.13")
 
 
 def check_numpy(version: str | None) -> Check:
