@@ -38,8 +38,8 @@ doctor: setup  ## say what is here, what is missing, and how to mend it
 fetch: setup  ## find the data sets and weights, downloading what is missing
 	@$(BIN)/mxopt fetch
 
-lint: setup  ## check style
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+lint: setup  ## check style, and that layers import downwards only (pyproject.toml names them)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
 bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch on the same work, and leave a page in results/
 	@$(BIN)/python -m benchmarks --folder results/benchmarks-$$(date +%s)
