@@ -1,9 +1,10 @@
 """The launcher: starts every role's process, watches them, and ends all when one has died.
 
-In synchronous training a process that dies leaves the others waiting for ever. Here the others
-have ``GRACE`` seconds to end by themselves and leave their records, and then are killed. The other
-way round, a process whose launcher is gone ends itself: its standard input has come to an end,
-which reaches it through ssh as well.
+In synchronous training a process that dies leaves the others waiting for ever, and so does a server
+that ends too early. Here the others have ``GRACE`` seconds to end by themselves and leave their
+records, and then are killed, with all that they have started. The other way round, a process whose
+launcher is gone ends itself: its standard input has come to an end, which reaches it through ssh as
+well.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from mxopt.methods.kvstore.cluster.alarm import Alarm
 from mxopt.methods.kvstore.cluster.roles import Role
 
 GRACE = 5.0
+# Seconds that workers may take to end after a server has: it leaves when they have done their work.
+LEAVING = 30.0
 # ssh notices after 15 seconds that a host no longer answers.
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 # What of the launcher's own environment a process on another host needs as well.
@@ -45,8 +50,9 @@ def launch(
         alarm: to and from the launchers of the job's other tasks, if it has any.
 
     Returns:
-        Who died, where, how, and with which last words; empty if all went well. Some ``GRACE``
-        seconds later no process is left.
+        Who died, where, how, and with which last words; empty if all went well. By then no process
+        on this machine is left, nor any that these had started in their session; those on other
+        hosts end as their standard input does.
     """
     members, died = [], "a launcher was interrupted"
     try:
@@ -55,8 +61,7 @@ def launch(
         died = _watch(members, alarm)
         return died
     finally:
-        for member in members:
-            _end(member)
+        _end(members)
         if alarm:
             alarm.tell(died)
 
@@ -99,37 +104,71 @@ def _start(role, program, environment, line) -> _Member:
 
 def _watch(members: list[_Member], alarm: Alarm | None) -> str:
     workers = [member for member in members if member.role.kind == "worker"]
+    others = [member for member in members if member.role.kind != "worker"]
+    until = None  # when the workers must have ended
     while True:
-        dead = next((member for member in members if member.process.poll()), None)
+        dead = next((member for member in members if _status(member)), None)
+        left = next((member for member in others if _status(member) == 0), None)
         heard = alarm.heard() if alarm and not dead else ""
-        done = all(member.process.poll() is not None for member in workers)
+        done = all(_status(member) is not None for member in workers)
+        if left and until is None:
+            until = time.monotonic() + LEAVING
+        if left and not done and time.monotonic() > until:
+            return f"{left.role} ended, and {LEAVING:g} s later the workers had not"
         if dead or heard or done:
             _wait(workers if dead or heard else members)
             return _last_words(dead) if dead else heard
         time.sleep(0.05)
 
 
+def _status(member: _Member) -> int | None:
+    """Return the exit status or the signal, ``None`` while it runs.
+
+    The process stays a zombie, so that its number, which is its group's, is given to nobody else.
+    """
+    ended = os.waitid(os.P_PID, member.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return ended.si_status if ended else None
+
+
 def _wait(members: list[_Member]) -> None:
     """Wait until all have ended, for ``GRACE`` seconds at most."""
     last = time.monotonic() + GRACE
+    while any(_status(member) is None for member in members) and time.monotonic() < last:
+        time.sleep(0.05)
+
+
+def _end(members: list[_Member]) -> None:
+    """Kill what is left of every process's session, and wait until it is gone."""
     for member in members:
-        try:
-            member.process.wait(max(0, last - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return
-
-
-def _end(member: _Member) -> None:
-    if member.process.poll() is None:
-        os.killpg(member.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(member.process.pid, signal.SIGKILL)
+    for member in members:
         member.process.wait()
-    with contextlib.suppress(BrokenPipeError):
-        member.process.stdin.close()
-    member.output.close()
+        with contextlib.suppress(BrokenPipeError):
+            member.process.stdin.close()
+        member.output.close()
+    # What was killed still runs until the system gives it a moment to die.
+    last = time.monotonic() + GRACE
+    groups = {member.process.pid for member in members}
+    while any(map(_runs, groups)) and time.monotonic() < last:
+        time.sleep(0.01)
+
+
+def _runs(group: int) -> bool:
+    """Tell whether a process group has a process that is not a zombie, whoever should reap it."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 def _last_words(member: _Member) -> str:
-    status = member.process.returncode
+    status = member.process.wait()
     how = f"ended with status {status}"
     if status < 0:
         how = f"was killed by {signal.Signals(-status).name}"

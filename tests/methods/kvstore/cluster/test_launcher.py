@@ -39,6 +39,20 @@ def test_a_server_that_was_killed_is_named_with_its_signal(members, sees):
     assert not members()
 
 
+@pytest.mark.timeout(30)
+def test_a_server_that_leaves_before_the_workers_is_named(members, monkeypatch):
+    monkeypatch.setattr(launcher, "LEAVING", 0.5)
+    said = shell("if [ $DMLC_ROLE = server ]; then exit 0; fi; sleep 1000")
+    assert said == "server 0 on this machine ended, and 0.5 s later the workers had not"
+    assert not members()
+
+
+@pytest.mark.timeout(30)
+def test_what_a_process_has_left_behind_is_ended_too(members):
+    assert shell("sleep 1000 &") == ""
+    assert not members()
+
+
 def test_the_others_have_time_to_leave_their_records(tmp_path):
     shell(f'if [ "$MXOPT_WORKER" = 1 ]; then exit 3; fi; sleep 0.2; echo >> {tmp_path}/left')
     assert (tmp_path / "left").read_text() == "\n\n\n"
