@@ -1,7 +1,6 @@
 import json
 import multiprocessing
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -76,10 +75,9 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path, name, stop):
     assert first is None
     second, rest = train(plan, tmp_path)
     assert second["resumed_epochs"] == stop
-    if name == "two contexts":  # batch norm keeps one mean a context, a checkpoint their mean
-        assert begun + rest == pytest.approx(losses, rel=0.2)
-        return
     assert begun + rest == losses
+    if name == "two contexts":  # batch norm keeps one mean a context, a checkpoint their mean
+        return
     for figure in ("test_loss", "test_accuracy", "train_loss", "samples"):
         assert second[figure] == whole[figure]
 
@@ -158,8 +156,8 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
     lost="the steps since the last checkpoint: at most 1,000, or what `--checkpoint-steps` says",
 )
 @pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "20"]])
-@pytest.mark.parametrize("moment", range(2))
-def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, moment):
+@pytest.mark.parametrize("delay", [0, 0.15])
+def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, delay):
     words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=1200"]
     command = [sys.executable, "-m", "mxopt", "run", *words, *where, "--record"]
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -176,7 +174,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, moment):
     folder = record.with_suffix(".checkpoints")
     while killed.poll() is None and not list(folder.glob("epoch-*.json")):
         time.sleep(0.01)
-    time.sleep(random.uniform(0, 0.3) * moment)
+    time.sleep(delay)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     done = json.loads(atomic.by_number(folder.glob("epoch-*.json"))[-1].read_text())["progress"]
