@@ -57,10 +57,8 @@ def activate() -> None:
 
     MXNet need not be installed. If it was imported before and works, that is kept.
 
-    Raises
-    ------
-    CompatError
-        An earlier ``import mxnet`` failed half way: its remains cannot be mended in this process.
+    Raises:
+        CompatError: an earlier ``import mxnet`` failed half way; its remains cannot be mended here.
     """
     if "mxnet" not in sys.modules and any(name.startswith("mxnet.") for name in sys.modules):
         raise CompatError(

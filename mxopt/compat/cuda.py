@@ -34,7 +34,10 @@ DRIVER = "libcuda.so.1"
 class CudaLibrary:
     """A library that MXNet's CUDA build needs.
 
-    ``path`` is where it was found, ``None`` if nowhere; ``remedy`` says what puts it there.
+    Attributes:
+        soname: the name by which MXNet's own library asks for it.
+        path: where it was found, ``None`` if nowhere.
+        remedy: what puts it there.
     """
 
     soname: str
@@ -82,11 +85,9 @@ def cuda_libraries() -> tuple[CudaLibrary, ...]:
 def load_cuda_libraries() -> None:
     """Load what :func:`cuda_libraries` finds, for all libraries loaded later to see.
 
-    Raises
-    ------
-    CompatError
-        Some are missing, or one cannot be loaded, or the CPU build was installed over the CUDA
-        build; the message has the command that mends it.
+    Raises:
+        CompatError: some are missing, or one cannot be loaded, or the CPU build was installed over
+            the CUDA build; the message has the command that mends it.
     """
     check_single_build()
     libraries = cuda_libraries()

@@ -18,12 +18,15 @@ from mxopt.core.errors import CompatError
 def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
     """Replace ``old`` by ``new`` in ``function`` of ``module`` and define the function anew.
 
-    ``function`` may be a method, ``"Class.method"``; it must not use ``super()`` without arguments.
+    Args:
+        function: its name; ``"Class.method"`` for a method. It must not use ``super()`` without
+            arguments.
+        old: text of its source.
+        new: what takes its place.
+        module: the loaded module that has the function.
 
-    Raises
-    ------
-    CompatError
-        The text is not there: this is not the release that the edit was made for.
+    Raises:
+        CompatError: the text is not there; this is not the release that the edit was made for.
     """
     owner_name, _, name = function.rpartition(".")
     owner = getattr(module, owner_name) if owner_name else module
@@ -48,7 +51,13 @@ def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
 def convert_result(
     function: str, convert: Callable[[object], object], module: types.ModuleType
 ) -> None:
-    """Have ``convert`` applied to all that ``function`` of ``module`` returns."""
+    """Apply a conversion to what a function returns.
+
+    Args:
+        function: its name.
+        convert: takes the result and returns what callers get instead.
+        module: the loaded module that has the function.
+    """
     original = getattr(module, function)
 
     @functools.wraps(original)

@@ -21,12 +21,22 @@ _after: dict[str, list[Callable[[types.ModuleType], None]]] = {}
 
 
 def before_import(name: str, prepare: Callable[[], None]) -> None:
-    """Call ``prepare()`` when the module ``name`` is about to be loaded."""
+    """Register a call for just before a module is loaded.
+
+    Args:
+        name: the module's full name.
+        prepare: called without arguments.
+    """
     _before.setdefault(name, []).append(prepare)
 
 
 def after_import(name: str, mend: Callable[[types.ModuleType], None]) -> None:
-    """Call ``mend(module)`` when the module ``name`` has been loaded: now, if it already is."""
+    """Register a call for when a module has been loaded; it is made now if it already is.
+
+    Args:
+        name: the module's full name.
+        mend: called with the module.
+    """
     if name in sys.modules:
         mend(sys.modules[name])
     else:

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 class Patch:
     """One thing that a newer Python or library broke, and how it is put right.
 
-    ``broken_since`` names the release that broke it (``"NumPy 2.0"``). ``applies()`` tells whether
-    it is broken with the Python and the libraries at hand; ``apply()`` mends it in this process.
+    Attributes:
+        name: what is mended.
+        reason: who needs it, and why it fails without.
+        broken_since: the release that broke it, such as ``"NumPy 2.0"``.
+        applies: tells whether it is broken with the Python and the libraries at hand.
+        apply: mends it in this process.
     """
 
     name: str
