@@ -48,8 +48,9 @@ audit:  ## look every pinned package up in the vulnerability database (needs a n
 	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip --quiet install pip-audit
 	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r requirements.txt
 
-data: setup  ## draw the stand-in data set anew
-	$(BIN)/python -m mxopt.data.streets data/streets
+data: setup  ## make the shipped stand-in archives again (TATOEBA=deu.txt for that of translation)
+	PYTHONPATH=data $(BIN)/python -m draw_streets
+	$(if $(TATOEBA),PYTHONPATH=data $(BIN)/python -m choose_tatoeba $(TATOEBA))
 
 test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs

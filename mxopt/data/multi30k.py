@@ -5,17 +5,17 @@
     (29000, 'real')
 
 Task 1 of the WMT16 multimodal shared task: 29,000 pairs for training, 1,014 for validation, and
-for the test the 1,000 called ``test_2016_flickr``. Where it cannot be reached the sentences of
-:mod:`mxopt.data.grammar` take its place; ``train.location.kind`` says which it is.
+for the test the 1,000 called ``test_2016_flickr``. Where it is unavailable 4,000 short pairs of
+Tatoeba take its place (3,600, 200 and 200, see ``data/README.md``); ``train.location.kind`` says
+which it is.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from mxopt.data.grammar import STAND_IN_MARK
 from mxopt.data.parallel_text import ParallelText, find_files, known_split
-from mxopt.data.sources import Location, locate
+from mxopt.data.sources import given_folder, locate
 
 _FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
 
@@ -30,12 +30,7 @@ class Multi30k(ParallelText):
 
     def __init__(self, split: str, root: str | Path | None = None):
         stem = known_split(split, _FILES)
-        if root is None:
-            self.location = locate("multi30k")
-        else:
-            made_here = (Path(root) / STAND_IN_MARK).is_file()
-            kind = "stand-in" if made_here else "real"
-            self.location = Location("multi30k", Path(root), kind, "given folder")
+        self.location = locate("multi30k") if root is None else given_folder("multi30k", root)
         folder = self.location.path
         if self.location.kind == "stand-in":
             files = find_files(folder, split, "en", "de")

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mxopt.data.mask_folder import MaskFolder
-from mxopt.data.sources import Location, locate
-from mxopt.data.streets import STAND_IN_MARK
+from mxopt.data.sources import given_folder, locate
 
 
 class PennFudan(MaskFolder):
@@ -33,12 +32,7 @@ class PennFudan(MaskFolder):
     """
 
     def __init__(self, split: str, root: str | Path | None = None):
-        if root is None:
-            self.location = locate("penn-fudan")
-        else:
-            made_here = (Path(root) / STAND_IN_MARK).is_file()
-            kind = "stand-in" if made_here else "real"
-            self.location = Location("penn-fudan", Path(root), kind, "given folder")
+        self.location = locate("penn-fudan") if root is None else given_folder("penn-fudan", root)
         super().__init__(self.location.path, split, 2, "PNGImages", "PedMasks", "_mask")
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:

@@ -46,8 +46,8 @@ class Source:
 
     ``folder`` is the sub-folder's name under ``MXOPT_DATA`` and in the cache. ``required`` are the
     names, relative to that folder, without which the data set counts as incomplete. ``stand_in``
-    names a package of :mod:`mxopt.data` with ``file_names()``, ``generate(folder)`` and
-    ``EDITION``, or is None where nothing can stand in.
+    is the name of an archive in ``mxopt/data/stand_ins``, without ``.zip``, or None where nothing
+    can stand in.
     """
 
     name: str
@@ -137,7 +137,7 @@ MULTI30K = _from_files(
         "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15"
         "005fc42a07a6e55ca6c52b6ababb8cc8",
     },
-    stand_in="grammar",
+    stand_in="tatoeba",
 )
 
 DEEPLAB_MOBILENETV2 = _from_files(

@@ -6,7 +6,7 @@ The places, in order:
    ``MXOPT_WEIGHTS``, or a folder ``weights`` in or beside ``MXOPT_DATA``);
 2. the cache, ``MXOPT_CACHE`` or the user's cache folder, where earlier downloads lie;
 3. the upstream address, https with SHA-256;
-4. the embedded stand-in, made by this project.
+4. the stand-in that mxopt ships as a zip archive, unpacked to the cache at first use.
 
 >>> location = locate("penn-fudan")          # doctest: +SKIP
 >>> location.kind, location.origin           # doctest: +SKIP
@@ -17,9 +17,9 @@ Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,13 +31,17 @@ from mxopt.data.download import (
     check_content,
     describe_missing,
     download,
+    file_sha256,
     folder_in_one_step,
     missing_files,
+    unzip,
 )
 from mxopt.data.registry import Source, source
 
-# Where a checkout keeps what is embedded; a pip install has no such folder.
-CHECKOUT_DATA = Path(__file__).resolve().parents[2] / "data"
+# The archives of the stand-ins; data/README.md says what is in them and what makes them.
+STAND_INS = Path(__file__).resolve().parent / "stand_ins"
+# The file in a stand-in's folder that tells it from the real data set.
+STAND_IN_MARK = "STAND-IN.txt"
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,17 @@ def stand_in(name: str) -> Location:
     if wanted.stand_in is None:
         raise DataError(f"Nothing stands in for {wanted.title}; take the data set itself.")
     return Location(name, _stand_in(wanted), "stand-in", "embedded", "asked for.")
+
+
+def given_folder(name: str, root: str | Path) -> Location:
+    """Return the location of the data set ``name`` in a folder of the caller's.
+
+    Args:
+        name: of the data set.
+        root: its folder, which is taken for the real data set unless it holds ``STAND-IN.txt``.
+    """
+    kind = "stand-in" if (Path(root) / STAND_IN_MARK).is_file() else "real"
+    return Location(name, Path(root), kind, "given folder")
 
 
 def reachable(name: str) -> tuple[bool, str]:
@@ -211,22 +226,24 @@ def _named_folder(variable: str) -> Path:
 
 
 def _stand_in(wanted: Source) -> Path:
-    """Return the stand-in's folder: the checkout's ``data/``, or made in the cache at first use."""
-    maker = importlib.import_module(f"mxopt.data.{wanted.stand_in}")
-    names = maker.file_names()
-    embedded = CHECKOUT_DATA / wanted.stand_in
-    if not missing_files(embedded, names):
-        return embedded
-    cached = cache_folder() / f"{wanted.stand_in}-{maker.EDITION}"
+    """Return the folder of the stand-in, unpacked to the cache at first use.
+
+    The hash of the archive is part of the folder's name: another version of it is unpacked anew.
+    """
+    archive = STAND_INS / f"{wanted.stand_in}.zip"
+    cached = cache_folder() / f"{wanted.stand_in}-{file_sha256(archive)[:8]}"
+    with zipfile.ZipFile(archive) as packed:
+        names = packed.namelist()
     if missing_files(cached, names):
         try:
             with folder_in_one_step(cached, names) as fresh:
-                maker.generate(fresh)
+                unzip(archive, fresh)
         except OSError as error:
-            raise DataError(
-                f"The stand-in for {wanted.name} cannot be written to {cached} ({error.strerror}): "
-                "set MXOPT_CACHE to a folder that can be written to."
-            ) from error
+            if missing_files(cached, names):  # else another process was quicker
+                raise DataError(
+                    f"The stand-in for {wanted.name} cannot be written to {cached} "
+                    f"({error.strerror}): set MXOPT_CACHE to a folder that can be written to."
+                ) from error
     return cached
 
 

@@ -1,6 +1,5 @@
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -8,7 +7,6 @@ from mxopt.core.errors import DataError
 from mxopt.data import check_annotations, locate, read_annotation
 from mxopt.data.annotations import write_annotation
 
-STREETS = Path(__file__).parents[2] / "data" / "streets"
 BOXES = [("PASpersonWalking", (3, 4, 50, 60)), ("PASpersonStanding", (70, 1, 80, 90))]
 
 
@@ -45,14 +43,14 @@ def test_a_cut_off_annotation_is_named(folder, sees):
         read_annotation(path)
 
 
-def test_the_stand_ins_annotations_agree_with_its_masks():
-    assert check_annotations(STREETS) == []
+def test_the_stand_ins_annotations_agree_with_its_masks(streets):
+    assert check_annotations(streets) == []
 
 
-def test_a_box_that_disagrees_with_its_mask_is_reported(tmp_path):
+def test_a_box_that_disagrees_with_its_mask_is_reported(tmp_path, streets):
     for part, ending in (("PedMasks", "_mask.png"), ("Annotation", ".txt")):
         (tmp_path / part).mkdir()
-        shutil.copy(STREETS / part / f"Street00001{ending}", tmp_path / part)
+        shutil.copy(streets / part / f"Street00001{ending}", tmp_path / part)
     path = tmp_path / "Annotation" / "Street00001.txt"
     left, top, right, bottom = read_annotation(path).pedestrians[0].box
     stated, moved = f"({left}, {top}) - ", f"({left + 7}, {top}) - "

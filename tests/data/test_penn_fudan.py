@@ -1,6 +1,5 @@
 import os
 import shutil
-from pathlib import Path
 
 import mxnet as mx
 import numpy as np
@@ -12,20 +11,19 @@ from mxopt.data import PennFudan, locate
 from mxopt.data.images import read_grey
 from mxopt.data.mask_folder import split_names
 
-STREETS = Path(__file__).parents[2] / "data" / "streets"
 needs_real = pytest.mark.skipif(
     not os.environ.get("MXOPT_DATA"), reason="MXOPT_DATA names no folder with the real data"
 )
 
 
 @pytest.fixture
-def copy(tmp_path):
+def copy(tmp_path, streets):
     """Eight street scenes that a test may damage: 6 for training, 1 and 1 held out."""
     for part, ending in (("PNGImages", ".png"), ("PedMasks", "_mask.png")):
         (tmp_path / part).mkdir()
         for number in range(1, 9):
             name = f"{part}/Street{number:05d}{ending}"
-            shutil.copy(STREETS / name, tmp_path / name)
+            shutil.copy(streets / name, tmp_path / name)
     return tmp_path
 
 
@@ -57,8 +55,8 @@ def test_a_sample_is_an_image_and_a_mask_of_ones_and_zeros(copy):
     assert people.max() > 1  # Several people become one class.
 
 
-def test_the_kind_of_a_given_folder_is_seen(copy):
-    assert PennFudan("train", root=STREETS).location.kind == "stand-in"
+def test_the_kind_of_a_given_folder_is_seen(copy, streets):
+    assert PennFudan("train", root=streets).location.kind == "stand-in"
     assert PennFudan("train", root=copy).location.kind == "real"
 
 

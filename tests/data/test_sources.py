@@ -4,7 +4,7 @@ import os
 import pytest
 
 from mxopt.core.errors import DataError
-from mxopt.data import fetch, locate, reachable, sources, verify
+from mxopt.data import download, fetch, locate, reachable, sources, verify
 from mxopt.data.registry import RemoteFile, Source
 
 needs_real = pytest.mark.skipif(
@@ -175,12 +175,29 @@ def test_fetch_reports_a_row_each_and_goes_on_after_a_problem(server, own, regis
     assert (row.location.origin, row.hash_checked) == ("cache", True)
 
 
-def test_without_a_checkout_the_stand_in_is_drawn_into_the_cache(clean, monkeypatch, tmp_path):
-    monkeypatch.setattr(sources, "CHECKOUT_DATA", tmp_path / "no-checkout")
+def test_the_stand_in_is_unpacked_into_the_cache_once(clean, monkeypatch):
     location = locate("penn-fudan", allow_download=False)
     assert location.kind == "stand-in"
     assert location.path.parent == clean
     assert len(list((location.path / "PNGImages").glob("*.png"))) == 48
+    monkeypatch.setattr(sources, "unzip", None)  # not called again
+    assert sources.stand_in("penn-fudan").path == location.path
+
+
+def test_a_stand_in_with_a_file_missing_is_unpacked_again(clean):
+    path = sources.stand_in("penn-fudan").path / "PNGImages" / "Street00001.png"
+    path.unlink()
+    sources.stand_in("penn-fudan")
+    assert path.is_file()
+
+
+def test_another_process_may_unpack_the_stand_in_first(clean, monkeypatch):
+    def late(archive, folder):
+        download.unzip(archive, clean / f"streets-{download.file_sha256(archive)[:8]}")
+        raise OSError(39, "Directory not empty")
+
+    monkeypatch.setattr(sources, "unzip", late)
+    assert sources.stand_in("penn-fudan").path.parent == clean
 
 
 @pytest.mark.fault(
@@ -189,7 +206,6 @@ def test_without_a_checkout_the_stand_in_is_drawn_into_the_cache(clean, monkeypa
     sees="set MXOPT_CACHE to a folder that can be written to",
 )
 def test_a_cache_that_cannot_be_written_to_is_named(clean, monkeypatch, tmp_path, sees):
-    monkeypatch.setattr(sources, "CHECKOUT_DATA", tmp_path / "no-checkout")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "file"))
     with sees.raised(DataError):

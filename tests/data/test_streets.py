@@ -1,44 +1,46 @@
-from pathlib import Path
-
+import draw_streets
 import numpy as np
 import pytest
+from packing import pack
 from PIL import Image
 
-from mxopt.data import read_annotation, streets
-from mxopt.data.download import missing_files
+from mxopt.data import read_annotation
 from mxopt.data.images import read_colour, read_grey
-
-STREETS = Path(__file__).parents[2] / "data" / "streets"
+from mxopt.data.sources import STAND_INS
 
 
 @pytest.mark.parametrize("name", ["Street00001", "Street00017", "Street00048"])
-def test_the_committed_scenes_are_what_the_code_draws(name):
-    image, people, doings = streets.scene(name)
-    assert (read_colour(STREETS / "PNGImages" / f"{name}.png") == image).all()
-    assert (read_grey(STREETS / "PedMasks" / f"{name}_mask.png") == people).all()
-    annotation = read_annotation(STREETS / "Annotation" / f"{name}.txt")
+def test_the_shipped_scenes_are_what_the_code_draws(name, streets):
+    image, people, doings = draw_streets.scene(name)
+    assert (read_colour(streets / "PNGImages" / f"{name}.png") == image).all()
+    assert (read_grey(streets / "PedMasks" / f"{name}_mask.png") == people).all()
+    annotation = read_annotation(streets / "Annotation" / f"{name}.txt")
     assert [person.label for person in annotation.pedestrians] == doings
 
 
-def test_the_committed_stand_in_is_whole_and_small():
-    assert missing_files(STREETS, streets.file_names()) == []
-    files = [path for path in STREETS.rglob("*") if path.is_file()]
-    assert len(files) == len(streets.file_names())
-    assert sum(path.stat().st_size for path in files) < 3_000_000
+def test_the_shipped_archive_is_whole_and_small(streets):
+    files = {path.relative_to(streets).as_posix() for path in streets.rglob("*") if path.is_file()}
+    assert files == set(draw_streets.file_names())
+    assert (STAND_INS / "streets.zip").stat().st_size < 3_000_000
 
 
-def test_every_scene_has_people_and_more_street_than_people():
-    for name in streets.scene_names():
-        people = read_grey(STREETS / "PedMasks" / f"{name}_mask.png")
+def test_packing_the_same_files_again_gives_the_same_archive(streets, tmp_path):
+    pack(streets, tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == (STAND_INS / "streets.zip").read_bytes()
+
+
+def test_every_scene_has_people_and_more_street_than_people(streets):
+    for name in draw_streets.scene_names():
+        people = read_grey(streets / "PedMasks" / f"{name}_mask.png")
         assert 0.01 < (people > 0).mean() < 0.5, name
         assert set(np.unique(people)) == set(range(people.max() + 1)), name
 
 
-def test_colour_alone_does_not_give_the_people_away():
+def test_colour_alone_does_not_give_the_people_away(streets):
     colours, people = [], []
-    for name in streets.scene_names():
-        colours.append(read_colour(STREETS / "PNGImages" / f"{name}.png")[::4, ::4].reshape(-1, 3))
-        people.append(read_grey(STREETS / "PedMasks" / f"{name}_mask.png")[::4, ::4].ravel() > 0)
+    for name in draw_streets.scene_names():
+        colours.append(read_colour(streets / "PNGImages" / f"{name}.png")[::4, ::4].reshape(-1, 3))
+        people.append(read_grey(streets / "PedMasks" / f"{name}_mask.png")[::4, ::4].ravel() > 0)
     colours, people = np.concatenate(colours) // 32, np.concatenate(people)
     # The best rule there can be on 8 levels of each channel, allowed to see the very answers it is
     # judged by: rank the 512 colours by how often they are people, take the best cut-off.
@@ -51,9 +53,9 @@ def test_colour_alone_does_not_give_the_people_away():
 
 
 def test_generate_writes_the_layout_that_is_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr(streets, "COUNT", 2)
-    streets.generate(tmp_path)
+    monkeypatch.setattr(draw_streets, "COUNT", 2)
+    draw_streets.generate(tmp_path)
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
-    assert written == set(streets.file_names())
+    assert written == set(draw_streets.file_names())
     with Image.open(tmp_path / "PedMasks" / "Street00002_mask.png") as mask:
         assert mask.mode == "L"

@@ -1,4 +1,5 @@
 import pickle
+import zipfile
 from hashlib import sha256
 
 import pytest
@@ -6,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxopt.core.errors import DataError
-from mxopt.data import grammar, subwords
+from mxopt.data import subwords
+from mxopt.data.sources import STAND_INS
 from mxopt.data.subwords import train_subwords
 
-LINES = [line for pair in grammar.splits(train=400, validation=0, test=0)["train"] for line in pair]
+with zipfile.ZipFile(STAND_INS / "tatoeba.zip") as packed:
+    texts = [packed.read(name).decode().splitlines() for name in ("train.en", "train.de")]
+LINES = [line for pair in list(zip(*texts))[:400] for line in pair]
 
 
 @pytest.fixture(scope="module")
