@@ -108,7 +108,8 @@ FASHION_MNIST = _from_files(
     "fashion-mnist",
     "Fashion-MNIST (70,000 garments, 28 x 28)",
     "fashion-mnist",
-    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+    "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/",
     {
         "train-images-idx3-ubyte.gz": "3aede38d61863908ad78613f6a32ed27"
         "1626dd12800ba2636569512369268a84",
