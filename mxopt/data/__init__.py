@@ -1,4 +1,4 @@
-"""Data: the real thing where it can be reached, an honest stand-in where it cannot.
+"""Data sets: the published one where it is available, else a stand-in that is named as one.
 
 Ask for a data set by name and you are told where it was found and what it is:
 
@@ -7,14 +7,15 @@ Ask for a data set by name and you are told where it was found and what it is:
     >>> location.kind, location.origin           # doctest: +SKIP
     ('real', 'MXOPT_DATA')
 
-The order is ``MXOPT_DATA``, the cache, the upstream address, the embedded stand-in (see
+The order is ``MXOPT_DATA``, the cache, the upstream address, the stand-in that mxopt ships (see
 :mod:`mxopt.data.sources`). Nothing is ever half there: a download is checked by SHA-256 and
 then put in place in one step; a folder of yours with files missing is reported, not replaced.
 
 ``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set, ``MaskFolder`` one of
-your own images and masks; ``Multi30k(split)`` is English and German sentence by sentence,
-``ParallelText`` and ``ParallelFolder`` two languages of your own. They need MXNet, which is loaded
-only when you ask for them, so that everything else here works without.
+your own images and masks; ``FashionMNIST(split)`` is garments of ten classes; ``Multi30k(split)``
+is English and German sentence by sentence, ``ParallelText`` and ``ParallelFolder`` two languages of
+your own. They need MXNet, which is loaded only when you ask for them, so that everything else here
+works without.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mxopt.data.sources import Location, locate, reachable, verify
 
 __all__ = [
     "SOURCES",
+    "FashionMNIST",
     "Fetched",
     "Location",
     "MaskFolder",
@@ -47,6 +49,7 @@ __all__ = [
 def __getattr__(name: str):
     """Import data sets at first use: the engine's settings must be made before MXNet loads."""
     modules = {
+        "FashionMNIST": "fashion_mnist",
         "MaskFolder": "mask_folder",
         "Multi30k": "multi30k",
         "ParallelFolder": "parallel_text",
