@@ -1,6 +1,6 @@
 """Whatever bytes a file has, its reader gives a reading or says in one sentence that it cannot.
 
-TensorFlow Lite's files have such tests of their own, in ``tests/networks/test_tflite.py``.
+TensorFlow Lite's files have tests of their own: ``tests/recipes/segmentation/test_tflite.py``.
 """
 
 import gzip

@@ -20,7 +20,7 @@ from mxnet.gluon import nn
 from mxopt.core.errors import DataError
 from mxopt.data import locate, verify
 from mxopt.recipes.segmentation.mobilenet_deeplab import VOC_CLASSES, MobileNetDeepLab
-from mxopt.recipes.segmentation.tflite import Operator, read
+from mxopt.recipes.segmentation.tflite import Convolution, read
 
 # Pascal VOC's classes begin with the background; people are number 15.
 VOC_BACKGROUND, VOC_PERSON = 0, 15
@@ -54,10 +54,10 @@ def load(
     if weights is None:
         weights = locate(_SOURCE).path / _FILE
         verify(_SOURCE)
-    operators = read(weights)
+    convolutions = read(weights)
     net.initialize(ctx=contexts)
     try:
-        copy_weights(net, operators)
+        copy_weights(net, convolutions)
     except DataError as error:
         raise DataError(f"The weights {weights} are not this network's: {error}.") from None
     if classes == 2 and not reset_head:
@@ -67,26 +67,23 @@ def load(
     return net
 
 
-def copy_weights(net: MobileNetDeepLab, operators: list[Operator]) -> None:
+def copy_weights(net: MobileNetDeepLab, convolutions: list[Convolution]) -> None:
     """Copy the weights of a file's convolutions into a network of 21 classes.
 
+    Args:
+        net: the network, initialized.
+        convolutions: in the order of ``net.convolutions()``.
+
     Raises:
-        DataError: the convolutions differ in number, kind, shape, stride or dilation.
+        DataError: the convolutions differ in number, shape, stride or dilation.
     """
-    found = [o for o in operators if o.name in ("CONV_2D", "DEPTHWISE_CONV_2D")]
     layers = net.convolutions()
-    if len(found) != len(layers):
-        raise DataError(f"it has {len(layers)} convolutions and the file has {len(found)}")
-    for number, ((layer, dilation), operator) in enumerate(zip(layers, found)):
-        if len(operator.inputs) != 3:
-            raise DataError(f"convolution {number} of the file lacks its weight or its bias")
-        weight, bias = (tensor.values() for tensor in operator.inputs[1:])
-        if weight.ndim == 4:
-            # From (output, height, width, input), and (1, height, width, channels) if depthwise.
-            depthwise = operator.name == "DEPTHWISE_CONV_2D"
-            weight = weight.transpose((3, 0, 1, 2) if depthwise else (0, 3, 1, 2))
+    if len(convolutions) != len(layers):
+        raise DataError(f"it has {len(layers)} convolutions and the file has {len(convolutions)}")
+    for number, ((layer, dilation), found) in enumerate(zip(layers, convolutions)):
+        weight, bias = found.weight, found.bias
         mine = layer.weight.shape, layer._kwargs["stride"], (dilation, dilation)
-        theirs = weight.shape, operator.options["stride"], operator.options["dilation"]
+        theirs = weight.shape, found.stride, found.dilation
         if mine != theirs or bias.shape != layer.bias.shape:
             raise DataError(
                 f"convolution {number} has shape, stride and dilation {mine} and a bias of "

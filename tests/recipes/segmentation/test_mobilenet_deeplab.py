@@ -141,12 +141,11 @@ def test_weights_of_another_network_are_refused_by_name(tmp_path):
 
 
 def test_a_convolution_that_does_not_fit_is_named(weights):
-    operators = read(weights)
     wrong = MobileNetDeepLab()
     wrong.initialize()
     wrong.stages[2].depthwise._kwargs["stride"] = (1, 1)
     with pytest.raises(DataError, match=r"convolution 4 has .* \(1, 1\), \(1, 1\)\) .* \(2, 2\)"):
-        copy_weights(wrong, operators)
+        copy_weights(wrong, read(weights))
 
 
 @pytest.mark.fault(
@@ -166,7 +165,7 @@ def test_damaged_weights_are_refused_by_their_hash(weights, tmp_path, monkeypatc
 @pytest.mark.parametrize("size", [(513, 513), (480, 480), (240, 240), (160, 160), (96, 145)])
 def test_the_network_computes_what_the_file_describes(weights, size):
     image = picture(*size)
-    expected = tflite_reference.scores(read(weights), image)
+    expected = tflite_reference.scores(weights, image)
     net = load(mx.cpu(), classes=21, padding="same")
     scores = net(normalised(image)).asnumpy()[0].transpose(1, 2, 0)
     np.testing.assert_allclose(scores, expected, atol=1e-3)
@@ -175,7 +174,7 @@ def test_the_network_computes_what_the_file_describes(weights, size):
 def test_on_the_grid_it_computes_what_the_file_describes_one_pixel_further(weights):
     image = picture(96, 160)
     larger = np.pad(image, [(0, 1), (0, 1), (0, 0)], "edge")
-    expected = tflite_reference.scores(read(weights), larger)
+    expected = tflite_reference.scores(weights, larger)
     scores = load(mx.cpu(), classes=21)(normalised(image)).asnumpy()[0].transpose(1, 2, 0)
     np.testing.assert_allclose(scores, expected[:-1, :-1], atol=1e-3)
 

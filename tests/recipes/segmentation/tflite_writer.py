@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import flatbuffers
 import numpy as np
-
-TYPES = {"float32": 0, "int32": 2, "uint8": 3}
+import tflite
 
 
 def one_convolution(
-    weight,
-    bias,
-    *,
-    name="CONV_2D",
-    scale=0.5,
-    zero_point=3,
-    version=3,
-    identifier=b"TFL3",
-    **changes,
-) -> bytes:
+    weight, bias, *, depthwise=False, version=3, identifier=b"TFL3", scales=(0.5,), zero_point=3,
+    shape=None, weight_buffer=1, operators=1,
+) -> bytes:  # fmt: skip
     """Return a file with one convolution of stride (2, 1), dilation (1, 2), SAME and ReLU6.
 
-    ``changes``: ``scales`` for several in the weight, ``weight_buffer`` for another number of the
-    buffer that the weight is in, ``shape`` for another shape of it than the array's, ``operators``
-    for how often the convolution is listed.
+    ``scales`` and ``zero_point`` are the weight's, ``shape`` replaces the one it has, its numbers
+    are in the buffer ``weight_buffer``, and the convolution is listed ``operators`` times.
     """
     builder = flatbuffers.Builder(1024)
 
-    def table(slots):
-        builder.StartObject(max(slots) + 1)
-        for slot, (kind, value) in slots.items():
-            getattr(builder, f"Prepend{kind}Slot")(slot, value, 0)
-        return builder.EndObject()
+    def table(kind, **fields):
+        getattr(tflite, f"{kind}Start")(builder)
+        for field, value in fields.items():
+            getattr(tflite, f"{kind}Add{field}")(builder, value)
+        return getattr(tflite, f"{kind}End")(builder)
 
     def offsets(items):
         builder.StartVector(4, len(items), 4)
@@ -42,54 +33,36 @@ def one_convolution(
     def numbers(values, dtype):
         return builder.CreateNumpyVector(np.asarray(values, dtype))
 
-    def tensor(label, shape, kind, buffer, scales):
+    def tensor(name, shape, kind, buffer, scales):
         quantisation = table(
-            {
-                2: ("UOffsetTRelative", numbers(scales, "float32")),
-                3: ("UOffsetTRelative", numbers([zero_point] * len(scales), "int64")),
-            }
+            "QuantizationParameters",
+            Scale=numbers(scales, "float32"),
+            ZeroPoint=numbers([zero_point] * len(scales), "int64"),
         )
         return table(
-            {
-                0: ("UOffsetTRelative", numbers(shape, "int32")),
-                1: ("Int8", TYPES[kind]),
-                2: ("Uint32", buffer),
-                3: ("UOffsetTRelative", builder.CreateString(label)),
-                4: ("UOffsetTRelative", quantisation),
-            }
-        )
+            "Tensor", Shape=numbers(shape, "int32"), Type=getattr(tflite.TensorType, kind),
+            Buffer=buffer, Name=builder.CreateString(name), Quantization=quantisation,
+        )  # fmt: skip
 
     weight, bias = np.asarray(weight, "uint8"), np.asarray(bias, "int32")
     tensors = [
-        tensor("input", (1, 8, 8, 3), "uint8", 0, [0.1]),
-        tensor("weight", changes.get("shape", weight.shape), "uint8",
-               changes.get("weight_buffer", 1), changes.get("scales", [scale])),
-        tensor("bias", bias.shape, "int32", 2, [scale]),
-        tensor("output", (1, 4, 4, 2), "uint8", 0, [0.1]),
-    ]  # fmt: skip
-    later = 3 if name == "CONV_2D" else 4
-    # Its width first; a dilation of 1 is the default and left out.
-    options = table({1: ("Int32", 1), 2: ("Int32", 2), later: ("Int8", 3), later + 1: ("Int32", 2)})
-    operator = table(
-        {
-            0: ("Uint32", 0),
-            1: ("UOffsetTRelative", numbers([0, 1, 2], "int32")),
-            2: ("UOffsetTRelative", numbers([3], "int32")),
-            4: ("UOffsetTRelative", options),
-        }
-    )
-    graph = table(
-        {
-            0: ("UOffsetTRelative", offsets(tensors)),
-            3: ("UOffsetTRelative", offsets([operator] * changes.get("operators", 1))),
-        }
-    )
-    code = table({0: ("Int8", {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 4}[name])})
-    empty = table({0: ("Int8", 0)})
+        tensor("input", (1, 8, 8, 3), "UINT8", 0, [0.1]),
+        tensor("weight", shape or weight.shape, "UINT8", weight_buffer, scales),
+        tensor("bias", bias.shape, "INT32", 2, scales[:1]),
+        tensor("output", (1, 4, 4, 2), "UINT8", 0, [0.1]),
+    ]
+    kind = "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D"
+    # A height of 1 in the dilation is the default and left out.
+    options = table("DepthwiseConv2DOptions" if depthwise else "Conv2DOptions", StrideH=2,
+                    StrideW=1, DilationWFactor=2, FusedActivationFunction=3)  # fmt: skip
+    inputs, outputs = numbers([0, 1, 2], "int32"), numbers([3], "int32")
+    operator = table("Operator", Inputs=inputs, Outputs=outputs, BuiltinOptions=options)
+    tensors, listed = offsets(tensors), offsets([operator] * operators)
+    graph = table("SubGraph", Tensors=tensors, Operators=listed)
+    code = table("OperatorCode", DeprecatedBuiltinCode=getattr(tflite.BuiltinOperator, kind))
     stored = [numbers(array.ravel().view("uint8"), "uint8") for array in (weight, bias)]
-    buffers = [empty, *(table({0: ("UOffsetTRelative", array)}) for array in stored)]
-    fields = {1: [code], 2: [graph], 4: buffers}
-    fields = {field: ("UOffsetTRelative", offsets(items)) for field, items in fields.items()}
-    model = table({0: ("Uint32", version), **fields})
+    buffers = [table("Buffer"), *(table("Buffer", Data=array) for array in stored)]
+    codes, graphs, buffers = (offsets(items) for items in ([code], [graph], buffers))
+    model = table("Model", Version=version, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
     builder.Finish(model, file_identifier=identifier)
     return bytes(builder.Output())
