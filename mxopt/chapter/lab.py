@@ -105,6 +105,8 @@ def open_lab(
     if chapter not in SETTINGS:
         raise PlanError(f"no notebook is called {chapter!r}; there are {', '.join(SETTINGS)}")
     picked = tiers.pick_tier(tier or os.environ.get("MXOPT_TIER") or None)
+    if not tier and os.environ.get("MXOPT_TIER_WHY"):  # of whoever has picked MXOPT_TIER
+        picked = tiers.Tier(picked.name, os.environ["MXOPT_TIER_WHY"])
     results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
     resume = bool(os.environ.get("MXOPT_RESUME"))
     home = make_folder(results / chapter, resume)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -73,20 +74,34 @@ def reproduce(
     started = "resumed" if resume else "started"
     results.describe(home, tier=f"{picked.name} ({picked.why})",
                      **{started: f"{datetime.now():%Y-%m-%d %H:%M}"})  # fmt: skip
-    os.environ.update(MXOPT_TIER=picked.name, MXOPT_RESULTS=str(home))
+    os.environ.update(MXOPT_TIER=picked.name, MXOPT_TIER_WHY=picked.why, MXOPT_RESULTS=str(home))
     for variable, wanted in (("MXOPT_LONG", long), ("MXOPT_RESUME", resume)):
         if wanted:
             os.environ[variable] = "1"
+    times = {path: tiers.MINUTES.get(picked.name, {}).get(path.name[:3]) for path in chosen}
+    expected = 60 * sum(times.values()) if all(times.values()) and not long else None
+    if expected:
+        print(f"time: about {progress_bar.duration(expected)} in all, going by other machines")
+    else:
+        print("time: nobody has timed this yet; what is left is estimated once a tenth is done")
     start = time.monotonic()
-    for notebook in chosen:
-        execute(notebook, home)
+    parts = {path: 60 * times[path] if expected else 1 for path in chosen}
+    with progress_bar.track("notebooks", sum(parts.values()), expected=expected) as step:
+        for path in chosen:
+            execute(path, home, step, parts[path])
     print(f"{results.write_page(home)} after {progress_bar.duration(time.monotonic() - start)}")
     print(f"to read: {html.write(home)}")
     return home
 
 
-def execute(path: Path, home: Path) -> None:
+def execute(path: Path, home: Path, step: Callable, part: float) -> None:
     """Run one notebook; leave it in ``home`` with its outputs, and beside it as HTML.
+
+    Args:
+        path: of the notebook.
+        home: the results folder.
+        step: called as each cell begins, as :func:`mxopt.core.progress_bar.track` describes.
+        part: what the costs of all its cells add up to.
 
     Raises:
         NotebookError: a cell failed.
@@ -97,23 +112,23 @@ def execute(path: Path, home: Path) -> None:
 
     notebook = nbformat.read(path, as_version=4)
     costs = [cost(cell) for cell in notebook.cells]
-    with progress_bar.track(path.stem, sum(costs)) as step:
 
-        def begin(cell, cell_index):
-            step(heading(notebook.cells, cell_index), costs[cell_index])
+    def begin(cell, cell_index):
+        what = f"{path.stem}: {heading(notebook.cells, cell_index)}"
+        step(what, part * costs[cell_index] / sum(costs))
 
-        client = NotebookClient(
-            notebook, kernel_name="python3", extra_arguments=["--IPKernelApp.log_level=ERROR"],
-            timeout=CELL_TIMEOUT, on_cell_start=begin,
-            resources={"metadata": {"path": str(path.parent)}},
-        )  # fmt: skip
-        failure = None
-        try:
-            client.execute()
-        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-            failure = f"{getattr(error, 'ename', type(error).__name__)}: " + (
-                getattr(error, "evalue", "") or str(error)
-            )
+    client = NotebookClient(
+        notebook, kernel_name="python3", extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        timeout=CELL_TIMEOUT, on_cell_execute=begin,
+        resources={"metadata": {"path": str(path.parent)}},
+    )  # fmt: skip
+    failure = None
+    try:
+        client.execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        failure = f"{getattr(error, 'ename', type(error).__name__)}: " + (
+            getattr(error, "evalue", "") or str(error)
+        )
     atomic.replace_text(home / path.name, nbformat.writes(notebook) + "\n")
     atomic.replace_text(home / f"{path.stem}.html", to_html(notebook))
     if failure:

@@ -1,86 +1,52 @@
-"""Progress: a bar with an estimate on a terminal, one line that changes in a notebook, plain
-lines in a log."""
+"""Progress with the time that is left: a tqdm bar on a terminal, one line of text that changes in a
+notebook, plain lines in a log."""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import sys
 import time
 
+from tqdm import tqdm
+
+# An expected duration counts as much as this share of the work done at the speed it stands for.
+_EXPECTED_SHARE = 0.1
+
 
 @contextlib.contextmanager
-def track(title: str, total: int, file=None):
+def track(title: str, total: float, file=None, expected: float | None = None):
     """Show the progress of work that comes in steps; yields ``step(what, cost=1)``, to be called
-    as each step begins. The costs of all steps add up to ``total``.
+    as each step begins.
 
     >>> with track("engine", 2) as step:
     ...     step("naive")
     ...     step("threaded")
+
+    Args:
+        title: of all the work.
+        total: what the costs of all steps add up to.
+        file: where to; standard output by default.
+        expected: seconds that all of it took elsewhere. The time left is estimated from it and
+            from the steps that are done; without it, from these once they are a tenth of the work.
     """
-    file = file or sys.stdout
-    show = _notebook if _in_notebook() else _terminal if file.isatty() else _lines
-    with show(title, max(total, 1), file) as step:
-        yield step
-
-
-@contextlib.contextmanager
-def _terminal(title, total, file):
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with progress.Progress(*columns, console=Console(file=file)) as bar:
-        task = bar.add_task(title, total=total)
-        last = 0
-
-        def step(what, cost=1):
-            nonlocal last
-            bar.update(task, advance=last, description=f"{title}: {what}", refresh=True)
-            last = cost
-
-        yield step
-        bar.update(task, completed=total, description=title)
-
-
-@contextlib.contextmanager
-def _lines(title, total, file):
-    with _texts(title, total, lambda text: print(text, file=file, flush=True)) as step:
-        yield step
-
-
-@contextlib.contextmanager
-def _notebook(title, total, file):
-    from IPython.display import HTML, display
-
-    handle = display(HTML(""), display_id=True)
-    with _texts(title, total, lambda text: handle.update(HTML(f"<small>{text}</small>"))) as step:
-        yield step
-
-
-@contextlib.contextmanager
-def _texts(title, total, say):
-    start, done, last, shown = time.monotonic(), 0, 0, None
+    file, total, begin = file or sys.stdout, max(total, 1), time.monotonic()
+    bar, last, shown = _bar(title, total, file), 0, None
+    prior = _EXPECTED_SHARE if expected else 0
 
     def step(what, cost=1):
-        nonlocal done, last, shown
-        done, last = done + last, cost
-        text = f"{title}: {100 * done // total:3d} %, {what}"
-        if done and 10 * done >= total:  # the first few steps tell nothing of the rest
-            left = duration((time.monotonic() - start) / done * (total - done))
-            text += f", about {left} left"
-        if what != shown:
-            say(text)
-        shown = what
+        nonlocal last, shown
+        bar.update(last)
+        text, last, new, shown = what, cost, what != shown, what
+        if prior or 10 * bar.n >= total:  # the first few steps tell nothing of the rest
+            taken = time.monotonic() - begin + prior * (expected or 0)
+            text += f", about {duration(taken * (total - bar.n) / (bar.n + prior * total))} left"
+        bar.set_postfix_str(text, refresh=new)
 
-    yield step
-    say(f"{title}: done in {duration(time.monotonic() - start)}")
+    with bar:
+        yield step
+        bar.bar_format = f"{title}: done in {duration(time.monotonic() - begin)}"
+        bar.refresh()
 
 
 def duration(seconds: float) -> str:
@@ -89,6 +55,36 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+class _Texts(tqdm):
+    """A tqdm that hands its text to a function instead of drawing it over the last one."""
+
+    def __init__(self, say, **options):
+        super().__init__(**options, gui=True)  # as tqdm's own subclasses do: nothing is drawn
+        self._say, self._said = say, ""
+
+    def display(self, *_, **__):
+        text = str(self)
+        if text != self._said:
+            self._say(text)
+        self._said = text
+
+
+def _bar(title: str, total: float, file) -> tqdm:
+    # A step is shown when it begins, by set_postfix_str: never by update, when the last one ended.
+    options = {"desc": title, "total": total, "file": file, "mininterval": float("inf")}
+    if _in_notebook():
+        from IPython.display import HTML, display
+
+        handle = display(HTML(""), display_id=True)
+        return _Texts(lambda text: handle.update(HTML(f"<small>{html.escape(text)}</small>")),
+                      bar_format="{desc}: {percentage:3.0f} %{postfix}", **options)  # fmt: skip
+    if file.isatty():
+        form = "{desc}: {percentage:3.0f} %|{bar:20}| {elapsed}{postfix}"
+        return tqdm(bar_format=form, dynamic_ncols=True, **options)
+    return _Texts(lambda text: print(text, file=file, flush=True),
+                  bar_format="{desc}: {percentage:3.0f} %{postfix}", **options)  # fmt: skip
 
 
 def _in_notebook() -> bool:

@@ -1,6 +1,5 @@
 """The tour itself is executed by `make reproduce`; here, how notebooks are run and kept."""
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from mxopt.chapter import reproduce
+from mxopt.chapter import reproduce, tiers
 from mxopt.chapter.reproduce import NotebookError
-from mxopt.core import progress_bar
+from mxopt.chapter.tiers import Tier
 from mxopt.core.errors import DataError, PlanError, RecordError
 
 CHAPTER = Path(__file__).parents[2] / "ch08"
@@ -48,7 +47,31 @@ def test_notebooks_are_run_and_their_results_kept(tmp_path, capsys, monkeypatch)
     assert "<script" not in html
     said = capsys.readouterr().out
     assert "tier: smoke (asked for)" in said
-    assert "one: done in" in said
+    assert "one: A heading" in said
+    assert "notebooks: done in" in said
+
+
+def test_the_notebooks_say_why_the_tier_was_picked_and_the_time_is_said_first(
+    tmp_path, capsys, monkeypatch
+):
+    for name in ("MXOPT_TIER", "MXOPT_TIER_WHY", "MXOPT_RESULTS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(reproduce.tiers, "pick_tier", lambda tier: Tier("smoke", "no network"))
+    (tmp_path / "in").mkdir()
+    notebook(tmp_path / "in" / "8_1.ipynb", MEASURE)
+    notebook(tmp_path / "in" / "8_2.ipynb", "1 + 1")
+    home = reproduce.reproduce(None, tmp_path / "out", tmp_path / "in")
+    assert (
+        "tier: smoke (no network)" in nbformat.read(home / "8_1.ipynb", 4).cells[1].outputs[0].text
+    )
+    said = capsys.readouterr().out
+    minutes = tiers.MINUTES["smoke"]["8_1"] + tiers.MINUTES["smoke"]["8_2"]
+    assert f"time: about {minutes} min in all" in said
+    assert f"0 %, 8_1: A heading, about {minutes} min left" in said
+    assert said.index("time:") < said.index("8_1: A heading")
+    # A notebook took less than a second in place of minutes, and so will the other one.
+    assert "50 %, 8_2: A heading, about" in said
+    assert "about 2 min left" not in said.partition("50 %")[2]
 
 
 @pytest.mark.fault(
@@ -61,7 +84,7 @@ def test_a_failing_cell_is_named_and_the_notebook_kept(tmp_path, sees):
     (tmp_path / "out").mkdir()
     notebook(tmp_path / "bad.ipynb", "print('before')", "1 / 0")
     with sees.raised(NotebookError):
-        reproduce.execute(tmp_path / "bad.ipynb", tmp_path / "out")
+        reproduce.execute(tmp_path / "bad.ipynb", tmp_path / "out", lambda *_: None, 1)
     kept = nbformat.read(tmp_path / "out" / "bad.ipynb", 4)
     assert kept.cells[1].outputs[0].text == "before\n"
 
@@ -76,7 +99,7 @@ def test_a_kernel_that_dies_is_said(tmp_path, sees):
     notebook(tmp_path / "dead.ipynb", "import os; os._exit(1)")
     (tmp_path / "out").mkdir()
     with sees.raised(NotebookError):
-        reproduce.execute(tmp_path / "dead.ipynb", tmp_path / "out")
+        reproduce.execute(tmp_path / "dead.ipynb", tmp_path / "out", lambda *_: None, 1)
     assert (tmp_path / "out" / "dead.ipynb").exists()
 
 
@@ -109,31 +132,6 @@ def test_the_chapters_notebooks_hold_no_outputs(path):
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
     assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_log(terminal):
-    class Screen(io.StringIO):
-        def isatty(self):
-            return terminal
-
-    screen = Screen()
-    with progress_bar.track("work", 4, screen) as step:
-        step("first", 1)
-        step("second", 3)
-    shown = screen.getvalue()
-    assert "second" in shown
-    assert ("\x1b" in shown) == terminal
-    if not terminal:
-        assert shown.splitlines()[0] == "work:   0 %, first"
-        assert shown.splitlines()[1].startswith("work:  25 %, second, about ")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(12, "12 s"), (89, "89 s"), (150, "2 min"), (4800, "1 h 20 min")]
-)
-def test_durations_read_as_people_say_them(seconds, text):
-    assert progress_bar.duration(seconds) == text
 
 
 def test_importing_mxopt_loads_no_mxnet():
