@@ -15,6 +15,7 @@ from mxopt.machine import facts
 def test_environment_is_ready_for_json_and_tells_the_essentials(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("SOME_PASSWORD", "secret")
+    monkeypatch.setenv("MXOPT_JOB_TOKEN", "secret")
     facts = json.loads(json.dumps(machine.environment()))
     assert facts["python"] == platform.python_version()
     assert {"mxopt", "numpy"} <= set(facts["packages"])

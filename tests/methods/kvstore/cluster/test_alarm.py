@@ -8,6 +8,7 @@ import pytest
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.kvstore.cluster import Alarm, launch
+from mxopt.methods.kvstore.cluster.alarm import job_key
 from mxopt.methods.kvstore.cluster.tasks import of_this_task
 
 
@@ -38,6 +39,16 @@ def heard(alarm):
     return ""
 
 
+def heard_for(alarm, seconds):
+    """What is heard within some seconds, in which nothing is expected to be."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if said := alarm.heard():
+            return said
+        time.sleep(0.01)
+    return ""
+
+
 def test_what_one_says_the_first_hears_and_passes_on(three):
     first, second, third = three
     second.tell("worker 1 was killed")
@@ -62,7 +73,7 @@ def test_tasks_that_end_well_end_nobody(three):
 def test_a_task_that_goes_without_a_word_is_noticed(three):
     first, second, _ = three
     for connection in second._others:
-        connection.close()
+        connection.socket.close()
     assert heard(first) == "a task has gone without a word"
 
 
@@ -80,6 +91,80 @@ def test_a_port_that_is_taken_is_named(address):
     first.tell("")
 
 
+def test_strangers_do_not_end_the_job_and_are_not_believed(address):
+    first = Alarm(0, 2, address, key=b"this job's")
+    silent, rude, other_job = (socket.create_connection(address, timeout=5) for _ in range(3))
+    rude.sendall(b"worker 1 was killed\x1b[2J" * 9)
+    rude.close()
+    first.heard()
+    other_job.sendall(
+        other_job.recv(100)
+    )  # what the first says of itself is not what another task says
+    wrong_key = Alarm(1, 2, address, key=b"another job's")
+    for _ in range(20):
+        assert first.heard() == wrong_key.heard() == ""
+        time.sleep(0.01)
+    assert other_job.recv(100) == b""
+    wrong_key.tell("all is lost")
+    assert heard_for(first, 0.3) == ""
+
+    second = Alarm(1, 2, address, key=b"this job's")
+    for _ in range(10):
+        assert first.heard() == second.heard() == ""
+        time.sleep(0.01)
+    with pytest.raises(ConnectionRefusedError):  # all have come
+        socket.create_connection(address)
+    second.tell("worker 1 was killed")
+    assert heard(first) == "worker 1 was killed"
+    silent.close()
+    first.tell("")
+
+
+def test_a_task_does_not_believe_whoever_has_the_first_one_s_port(address):
+    with socket.create_server(address) as server:
+        second = Alarm(1, 2, address, key=b"this job's")
+        second.heard()
+        stranger, _ = server.accept()
+        stranger.sendall(stranger.recv(100) + b"worker 0 was killed")
+        stranger.close()
+        assert heard_for(second, 0.3) == ""
+        second.tell("")
+
+
+def test_what_would_control_a_terminal_is_taken_out(three):
+    first, second, _ = three
+    second.tell("worker 1 ended: \x1b[2J\x07\u202egone\r\n")
+    assert heard(first) == "worker 1 ended:  [2J  gone  "
+
+
+def test_a_task_that_dies_before_it_has_come_says_so(address):
+    first = Alarm(0, 2, address)
+    Alarm(1, 2, address).tell("worker 1 was killed")
+    assert heard(first) == "worker 1 was killed"
+
+
+@pytest.mark.parametrize(
+    ("host", "everywhere"), [("127.0.0.1", False), ("localhost", False), ("10.0.0.1", True)]
+)
+def test_a_job_on_one_machine_listens_on_the_loopback_only(address, host, everywhere):
+    first = Alarm(0, 2, (host, address[1]))
+    assert (first._listener.getsockname()[0] == "0.0.0.0") == everywhere
+    first.tell("")
+
+
+def test_the_key_is_that_of_the_job_and_of_its_token():
+    def key(rank=0, **environment):
+        task = {"SLURM_PROCID": str(rank), "SLURM_LOCALID": "1", "SLURM_NTASKS": "2",
+                "SLURM_NNODES": "1", "SLURM_NODELIST": "a", "SLURM_JOB_ID": "7",
+                **environment}  # fmt: skip
+        return job_key(of_this_task("slurm", 2, task), task)
+
+    assert key(0) == key(1)
+    assert key(0, MXOPT_JOB_TOKEN="secret") == key(1, MXOPT_JOB_TOKEN="secret")
+    different = {key(), key(SLURM_JOB_ID="8"), key(MXOPT_JOB_TOKEN="secret")}
+    assert len(different) == 3
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.fault(
     "runs",
@@ -88,11 +173,14 @@ def test_a_port_that_is_taken_is_named(address):
     lost="the steps since the last checkpoint",
 )
 def test_a_launcher_ends_its_processes_when_it_hears_of_another_s(address, members, sees):
-    task = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2",
-            "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-            "DMLC_PS_ROOT_PORT": str(address[1] - 1)}  # fmt: skip
-    roles = of_this_task("mpi", 2, task)
-    alarm, other = Alarm.for_task(roles), Alarm(1, 2, address)
+    def roles_of(rank):
+        task = {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "2",
+                "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+                "DMLC_PS_ROOT_PORT": str(address[1] - 1)}  # fmt: skip
+        return of_this_task("mpi", 2, task)
+
+    roles = roles_of("0")
+    alarm, other = Alarm.for_task(roles), Alarm.for_task(roles_of("1"))
     assert other.heard() == ""
     other.tell("worker 1 ran out of memory")
     sleep = [sys.executable, "-c", "import time; time.sleep(0.2 if input() == 'short' else 60)"]
