@@ -8,7 +8,6 @@ finds it whole, and a broken connection, a wrong hash or Ctrl-C leaves nothing b
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import os
 import shutil
@@ -167,11 +166,17 @@ def download(source: Source, target: Path) -> None:
 
 
 def retrieve(url: str, path: Path, sha256: str | None) -> None:
-    """Download ``url`` to ``path`` with pooch, once more from the start if the connection breaks.
+    """Download ``url`` to ``path`` with pooch, once more from the start if the connection breaks
+    or the bytes are wrong. If it fails, ``path`` does not exist afterwards.
 
-    Raises ``UnreachableError`` if the address does not answer or breaks off twice, ``DataError`` if
-    the bytes have another SHA-256 than ``sha256`` (None: not checked here). Either way ``path``
-    does not exist afterwards.
+    Args:
+        url: where from.
+        path: where to; must not exist.
+        sha256: of the bytes; None to not check it here.
+
+    Raises:
+        UnreachableError: the address does not answer, or breaks off twice.
+        DataError: the bytes have another SHA-256.
     """
     import pooch
     import requests
@@ -180,24 +185,31 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
     if time.monotonic() - _unreachable_since.get(host, -FORGET_AFTER) < FORGET_AFTER:
         raise UnreachableError(f"{url} did not answer a moment ago.")
     pooch.get_logger().setLevel(logging.WARNING)
-    bar = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
-    fetcher = pooch.HTTPDownloader(progressbar=bar, timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
-    for attempt in (1, 2):
+    http = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(), timeout=(CONNECT_TIMEOUT, READ_TIMEOUT)
+    )
+
+    def fetch(*request):
         try:
-            pooch.retrieve(url, None, fname=path.name, path=path.parent, downloader=fetcher)
-            break
+            http(*request)
         except (requests.ConnectionError, requests.Timeout, requests.HTTPError) as error:
             if not isinstance(error, requests.HTTPError):
                 _unreachable_since[host] = time.monotonic()
+            # pooch retries after errors of requests only: asking again would not help here.
             raise UnreachableError(f"{url} does not answer ({brief(error)}).") from error
-        except requests.RequestException as error:
-            if attempt == 2:
-                raise UnreachableError(f"{url} broke off twice ({brief(error)}).") from error
-    if sha256 is not None:
-        found = file_sha256(path)
-        if found != sha256:
-            path.unlink()
-            compare_hash(f"{path.name} from {url}", sha256, found)
+
+    store = pooch.create(
+        path.parent, "", registry={path.name: sha256}, urls={path.name: url}, retry_if_failed=1
+    )
+    try:
+        store.fetch(path.name, downloader=fetch)
+    except requests.RequestException as error:
+        raise UnreachableError(f"{url} broke off twice ({brief(error)}).") from error
+    except ValueError as error:
+        raise DataError(
+            f"{path.name} from {url} has another SHA-256 than was expected, twice, so it is not "
+            f"used ({error})"
+        ) from error
 
 
 def brief(error: Exception) -> str:
