@@ -1,6 +1,7 @@
 """Reports: tables, plots and pages, all computed from records."""
 
 from mxopt.report.tables import (
+    DIFFERS,
     PAIRS,
     Table,
     ablation,
@@ -19,6 +20,7 @@ from mxopt.report.tables import (
 )
 
 __all__ = [
+    "DIFFERS",
     "PAIRS",
     "Table",
     "ablation",

@@ -16,7 +16,6 @@ from mxopt.report import book, book_tables
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
-SHOWN_FACTORS = 3
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -125,7 +124,7 @@ def headline(folder: str | Path) -> report.Table:
     Where nothing helped, that one says so.
     """
     rows = [row for _, row in best_pairs([e for _, e in read_experiments(folder)])]
-    return report.Table(["experiment", *report.PAIRS[1:]], rows)
+    return report.Table(["experiment", *report.PAIRS[1:]], rows).with_notes(report.DIFFERS)
 
 
 def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
@@ -145,13 +144,11 @@ def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
 
 def _best(title, experiment, table, ratio) -> list[tuple[Ratio, list[str]]]:
     found = []
-    for (baseline, arm), (pair, differing, *cells) in zip(experiment.compared(), table.rows):
+    for (baseline, arm), (pair, _, *cells) in zip(experiment.compared(), table.rows):
         better = ratio(experiment, arm, baseline)
         if better is None:
             continue
-        factors = experiment.factors(arm, baseline)
-        if len(factors) > SHOWN_FACTORS:
-            differing = f"{len(factors)} switches: {', '.join(factors)}"
+        differing = report.factors(experiment.factors(arm, baseline))
         found.append((better, [f"{title}: {pair}", differing, *cells]))
     # What was paid for in quality is not the best, however fast.
     held = [pair for pair in found if " lost:" not in pair[1][-1]]

@@ -9,23 +9,49 @@ from __future__ import annotations
 import html
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mxopt.measure import Ablation, Experiment, TimeToTarget, time_to_target
 from mxopt.report import book
 
 TIMES = " \N{MULTIPLICATION SIGN} "
 # What every table of pairs shows.
-PAIRS = ["pair", "what differs", "before", "after", "times better [95 %]", "verdict"]
+DIFFERS = "what differs"
+PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
+# Characters of a cell; a longer one would make its column push the figures out of sight.
+LONGEST_CELL = 100
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text that notebooks show as HTML and files keep as Markdown."""
+    """A table of text that notebooks show as HTML and files keep as Markdown.
+
+    Attributes:
+        columns: the headings.
+        rows: for each row a cell for each column.
+        caption: a sentence below the table.
+        notes: numbered paragraphs below the caption, which cells refer to.
+    """
 
     columns: list[str]
     rows: list[list[str]]
     caption: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def with_notes(self, column: str) -> Table:
+        """Return the table with the long cells of a column moved into notes below it.
+
+        Cells with the same text share a note.
+        """
+        place, notes, rows = self.columns.index(column), list(self.notes), []
+        for row in self.rows:
+            cell = row[place]
+            if len(cell) > LONGEST_CELL:
+                if cell not in notes:
+                    notes.append(cell)
+                cell = f"see note {notes.index(cell) + 1}"
+            rows.append([*row[:place], cell, *row[place + 1 :]])
+        return replace(self, rows=rows, notes=notes)
 
     def _repr_html_(self) -> str:
         def line(tag, cells):
@@ -36,16 +62,21 @@ class Table:
 
         caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
         body = "".join(line("td", row) for row in self.rows)
-        return f"<table>{caption}{line('th', self.columns)}{body}</table>"
+        notes = "".join(
+            f"<p><b>Note {number}.</b> {html.escape(note)}</p>"
+            for number, note in enumerate(self.notes, 1)
+        )
+        return f"<table>{caption}{line('th', self.columns)}{body}</table>{notes}"
 
     def markdown(self) -> str:
-        """Return the table in Markdown, its caption as a line below."""
+        """Return the table in Markdown, with its caption and its notes below."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         text = "\n".join(
             "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
             for line in lines
         )
-        return text + (f"\n\n{self.caption}" if self.caption else "")
+        notes = [f"**Note {number}.** {note}" for number, note in enumerate(self.notes, 1)]
+        return "\n\n".join([text, *([self.caption] if self.caption else []), *notes])
 
     __str__ = markdown
 
@@ -75,7 +106,8 @@ def comparison(experiment: Experiment) -> Table:
                 experiment.verdict(arm, baseline),
             ]
         )  # fmt: skip
-    return Table(PAIRS, rows, _caption(experiment, figure_name(experiment.figure)))
+    about = figure_name(experiment.figure)
+    return Table(PAIRS, rows, _caption(experiment, about)).with_notes(DIFFERS)
 
 
 def clocks(experiment: Experiment) -> Table:
@@ -120,7 +152,7 @@ def targets(experiment: Experiment) -> Table:
         differing = factors(experiment.factors(arm, baseline))
         rows.append([f"{baseline} → {arm}", differing, *times, *result])
     about = f"seconds until the {figure_name(experiment.target)} that before ended with"
-    return Table(PAIRS, rows, _caption(experiment, about))
+    return Table(PAIRS, rows, _caption(experiment, about)).with_notes(DIFFERS)
 
 
 def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:

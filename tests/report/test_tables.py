@@ -96,6 +96,31 @@ def test_what_differs_is_said_in_words():
     assert report.factors({}) == "nothing"
 
 
+def test_a_long_list_of_switches_is_a_note_that_holds_all_of_them():
+    few, many = Plan(batch_size=8), Plan(batch_size=8, epochs=9, momentum=0.9, hybridize="static",
+                                         learning_rate=0.5, schedule="cosine")  # fmt: skip
+    arms = {"before": Plan(), "few": few, "many": many, "again": many}
+    runs = {arm: [run(2.0, quality=1.0), run(2.1, quality=1.0)] for arm in arms}
+    table = report.comparison(Experiment("e", "w", arms, runs=runs, target="quality"))
+    assert [row[1] for row in table.rows] == ["batch_size: 4 → 8", "see note 1", "see note 1"]
+    listed = report.factors(Plan().diff(many))
+    assert table.notes == [listed]
+    assert table.markdown().endswith(f"\n\n**Note 1.** {listed}")
+    assert f"<b>Note 1.</b> {listed}" in table._repr_html_()
+
+
+def test_the_headline_lists_every_switch_in_which_a_pair_differs():
+    table = results.headline(RECORDS)
+    listed = {f"see note {number}": note for number, note in enumerate(table.notes, 1)}
+    for row, (_, full) in zip(table.rows, results.best_pairs(experiments())):
+        assert listed.get(row[1], row[1]) == full[1]
+        assert all(" → " in change for change in full[1].split(", "))
+
+
+def experiments():
+    return [experiment for _, experiment in results.read_experiments(RECORDS)]
+
+
 def test_plots_show_every_run(experiment):
     bars = plots.bars(experiment).axes[0]
     assert [len(line.get_xdata()) for line in bars.lines] == [3, 3]
