@@ -26,13 +26,13 @@ TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "reliability.md"
 INTRODUCTION = TESTS / "reliability.md"
 AREAS = {
-    "runs": "Runs that end before their time",
+    "runs": "Interrupted runs",
     "numbers": "Numbers and memory",
     "num_workers": "Worker processes",
     "disk": "Disks and folders",
     "files": "Damaged files",
     "network": "Downloads",
-    "sharing": "Two at once",
+    "sharing": "Conflicts between runs",
     "machine": "The machine",
 }
 
