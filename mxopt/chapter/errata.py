@@ -1,8 +1,8 @@
-"""Errata that run: how the chapter measures, what is wrong with it, and by how much.
+"""Errata as programs: how the chapter measures, what is wrong with it, and by how much.
 
-Each erratum is a function that does a small piece of work both ways, as printed and as it should
-be, and returns both results. ``docs/errata.md`` is written from them (``mxopt errata``), and a test
-holds each to what it says.
+Each erratum is a function that does a small piece of work both ways, as printed in the chapter and
+corrected, and returns both results. ``docs/errata.md`` is generated from them (``mxopt errata
+--write docs/errata.md``), and a test checks each result.
 """
 
 from __future__ import annotations
@@ -168,82 +168,86 @@ ERRATA = (
     Erratum(
         "A clock that does not wait",
         "The clock stops when the operators are enqueued; the engine has yet to compute them.",
-        "`mxopt.methods.engine.clock.timed` waits for the engine at both edges of every clock.",
+        "`mxopt.methods.engine.timed` waits for the engine before the clock starts and before it "
+        "stops.",
         clock_without_waiting,
         "seconds",
         exact=False,
     ),
     Erratum(
-        "The optimised loader, timed over the old data set",
-        "The loader of the prepared data is made with the data set that is not prepared, so that "
-        "the same work is timed twice.",
-        "A plan is all that differs between two arms, and the samples' checksum is in the record.",
+        "The optimised loader is timed on the old data set",
+        "The loader for the preprocessed data is created with the data set that is not "
+        "preprocessed, so the same work is timed twice.",
+        "Two arms differ only in their plans, and the record holds a checksum of the samples.",
         loader_over_the_old_data,
         "transforms in an epoch of 20 samples",
     ),
     Erratum(
         "Validation that rolls over",
-        "25 images in batches of 16 with `rollover`: what is left of an epoch is counted in the "
-        "next, and the sum is always divided by 25.",
+        "25 images in batches of 16 with `rollover`: the rest of an epoch is counted in the next "
+        "one, and the sum is always divided by 25.",
         "The last batch is kept and weighted by its size: every image counts once.",
         validation_that_rolls_over,
-        "mean loss of the second epoch, every image's being 1",
+        "mean loss of the second epoch, where every image has a loss of 1",
     ),
     Erratum(
         "A loss that is a sum",
         "Losses are summed over the images of a batch and over the devices, and divided by the "
-        "number of batches: with four GPUs and four times the batch it is sixteen times as high.",
+        "number of batches: with four GPUs and four images on each, the loss is sixteen times too "
+        "high.",
         "Losses are means over samples, or over tokens.",
         loss_that_is_a_sum,
-        "loss of an epoch, every image's being 1",
+        "loss of an epoch, where every image has a loss of 1",
     ),
     Erratum(
         "A throughput clock that is never reset",
-        "Each log line divides the words since the line before by the seconds since the start, so "
-        "that the throughput seems to fall from line to line.",
-        "Steady state is the words of all steps but the first, by the seconds of just those.",
+        "Each log line divides the words since the previous line by the seconds since the start, "
+        "so the throughput seems to fall from line to line.",
+        "Steady-state throughput is the words of all steps but the first, divided by the seconds "
+        "of the same steps.",
         throughput_clock_never_reset,
-        "words a second in the tenth line, at a steady 1,000",
+        "words per second in the tenth line, at a constant 1,000",
     ),
     Erratum(
-        "An overflow that is applied before it is seen",
-        "Under AMP the `Trainer` is made without `update_on_kvstore=False`: with several devices "
-        "the weights are updated where the gradients are summed, and nobody can look at them.",
-        "`mxopt.train.optimizer.make_trainer` keeps updates off the kvstore; an overflow skips "
+        "An overflow that is applied before it is detected",
+        "Under AMP the `Trainer` is created without `update_on_kvstore=False`: with several "
+        "devices the weights are updated where the gradients are summed, before they can be "
+        "checked.",
+        "`mxopt.train.optimizer.make_trainer` does not update on the kvstore; an overflow skips "
         "the step.",
         overflow_applied,
-        "share of weights that are still numbers",
+        "share of weights that are finite afterwards",
     ),
     Erratum(
         "float32 cells that run after `amp.init()`",
-        "`amp.init()` changes the operators of the whole process and cannot be undone: cells after "
-        "it, said to be float32, are not.",
-        "Every run has a process of its own.",
+        "`amp.init()` changes the operators of the whole process and cannot be undone: later cells "
+        "that are described as float32 are not.",
+        "Every run has its own process.",
         float32_after_amp,
         "bits of a float32 layer's output",
     ),
     Erratum(
-        "Learning rates that differ by six orders",
-        "The float32 and the float16 run are compared by their losses, and trained at learning "
+        "Learning rates that differ by six orders of magnitude",
+        "The float32 and the float16 run are compared by their losses, but trained at learning "
         "rates that differ by a factor of a million.",
         "`before.diff(after)` names everything that differs, and `mxopt compare --effect-of` "
         "refuses a pair that differs in more than one switch.",
         learning_rates_six_orders_apart,
-        "final loss of one float32 training at both rates",
+        "final loss of the same float32 training at both rates",
     ),
     Erratum(
         "Thirty epochs labelled ten",
         "The last AMP run trains thirty epochs and is printed as ten.",
-        "Epochs and samples are in the record, and `mxopt verify` counts them.",
+        "The record holds every epoch and the number of samples; `mxopt verify` counts them.",
         thirty_epochs_labelled_ten,
-        "seconds an epoch",
+        "seconds per epoch",
     ),
     Erratum(
-        "The best epoch, chosen and reported on one data set",
-        "The epoch that is best on the validation set is kept, and its score there reported.",
-        "The last epoch is tested once, on a split that nothing was chosen by.",
+        "The best epoch is chosen and reported on the same data",
+        "The epoch with the best validation score is kept, and that score is reported.",
+        "The last epoch is tested once, on a split that was not used for any choice.",
         best_epoch_of_the_validation,
-        "reported mIoU of a network whose true one is 0.9",
+        "reported mIoU of a network whose true mIoU is 0.9",
     ),
 )
 
@@ -251,18 +255,18 @@ ERRATA = (
 def page(errata=ERRATA) -> str:
     """Return ``docs/errata.md``; numbers that depend on the machine are left to the reader."""
     parts = [
-        "# Errata that run",
-        "What chapter 8 does when it measures, what this package does instead, and the size of the "
-        "difference: each is a function in `mxopt/errata.py` that does both, and a test. Written "
-        "by `mxopt errata`.",
+        "# Errata as programs",
+        "How chapter 8 measures, what this package does instead, and the size of the difference. "
+        "Each erratum is a function in `mxopt/chapter/errata.py` that does both, and has a test. "
+        "This page is generated by `mxopt errata --write docs/errata.md`.",
     ]
     for number, erratum in enumerate(errata, start=1):
         parts += [f"## {number}. {erratum.title}", erratum.printed, erratum.remedy]
         if erratum.exact:
             wrong, right = erratum.show()
-            parts.append(f"**{wrong:.3g}** as printed, **{right:.3g}** as it should be "
+            parts.append(f"**{wrong:.4g}** as printed, **{right:.4g}** corrected "
                          f"({erratum.unit}).")  # fmt: skip
         else:
-            parts.append(f"How far apart both are depends on the machine ({erratum.unit}): "
-                         f"`mxopt errata` prints it for yours.")  # fmt: skip
+            parts.append(f"The difference depends on the machine ({erratum.unit}); "
+                         f"`mxopt errata` measures it on yours.")  # fmt: skip
     return "\n\n".join(parts) + "\n"

@@ -44,4 +44,4 @@ def test_the_command_says_all_of_them(capsys):
 
 def test_the_page_is_written(tmp_path, capsys):
     assert main(["errata", "--write", str(tmp_path / "errata.md")]) == 0
-    assert (tmp_path / "errata.md").read_text(encoding="utf-8").startswith("# Errata that run")
+    assert (tmp_path / "errata.md").read_text(encoding="utf-8").startswith("# Errata as programs")
