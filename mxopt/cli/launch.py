@@ -1,12 +1,13 @@
-"""``mxopt launch script.py``: a Gluon script of yours, unchanged, in a faster environment.
+"""``mxopt launch script.py``: run a Gluon script, unchanged, with faster environment settings.
 
-What a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator`` do for a measured run,
-``mxopt.methods.environment``, does here for any script: the variables are
-read when MXNet loads, so they are set before, and the script takes this process's place. What a
-thread for every core and each of ``SWITCHES`` are worth on two imperative training loops, and what
-huge pages are not, is in ``benchmarks/README.md``.
+The variables are those that a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator``
+set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when
+it is loaded, so they are set first, and the script then replaces this process.
+``benchmarks/README.md`` has the effect of one thread for each core, of ``SWITCHES`` and of huge
+pages on two imperative training loops.
 
-A variable that is set already stays as it is, and is named. MXNet imports on today's NumPy, too.
+Variables that are already set stay as they are, and are printed. MXNet is made importable on
+current NumPy as well.
 """
 
 from __future__ import annotations
@@ -24,19 +25,22 @@ SWITCHES = {"allocator": "keep"}
 
 
 def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables to be set, and a line for each that says what becomes of it.
+    """Return the variables to set, and a line about each of them.
 
     Args:
-        plan: whose environment it is.
-        existing: the variables that are set already, which are kept.
+        plan: the plan whose environment is wanted.
+        existing: the variables that are already set; they are kept.
+
+    Returns:
+        ``{name: value}`` to set, and the lines to print.
     """
     chosen, lines = {}, []
     for name, value in methods.environment(plan).items():
         if existing.get(name, value) != value:
-            lines.append(f"{name} stays {existing[name]}, as it was set (else: {value})")
+            lines.append(f"keeping {name}={existing[name]}, already set (default: {value})")
         else:
             chosen[name] = value
-            lines.append(f"{name}={value}")
+            lines.append(f"setting {name}={value}")
     return chosen, lines
 
 
@@ -44,8 +48,8 @@ def plan_for(cpu: machine.Cpu, switches: list[str] = ()) -> Plan:
     """Return the plan whose environment suits a machine.
 
     Args:
-        cpu: one OpenMP thread for each core that this process may use.
-        switches: ``name=value``, in place of those in ``SWITCHES``.
+        cpu: the processor; the plan has one OpenMP thread for each core this process may use.
+        switches: ``name=value``, overriding those in ``SWITCHES``.
 
     Raises:
         PlanError: as for ``Plan.parse``.
@@ -54,14 +58,16 @@ def plan_for(cpu: machine.Cpu, switches: list[str] = ()) -> Plan:
 
 
 def launch(script: str, arguments: list[str], switches: list[str] = ()):
-    """Run a script in this process's place; returns only by an error.
+    """Replace this process by a script; returns only if that fails.
 
     Args:
-        script: a Python file; ``arguments`` are its own.
+        script: path of a Python file.
+        arguments: the arguments of the script.
         switches: as for :func:`plan_for`.
 
     Raises:
         DeviceError: there is no such file, or something that a switch needs is missing.
+        PlanError: as for :func:`plan_for`.
     """
     if not Path(script).is_file():
         raise DeviceError(f"there is no script {script!r}; name a Python file")
@@ -74,7 +80,7 @@ def launch(script: str, arguments: list[str], switches: list[str] = ()):
 
 
 def main() -> None:
-    """Be the script: in the environment that :func:`launch` has set."""
+    """Run the script in the environment that :func:`launch` has set."""
     del sys.argv[0]
     # As Python does for a script: its folder is searched first.
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)

@@ -1,4 +1,4 @@
-"""The command ``mxopt``: its words. What each does is in :mod:`mxopt.cli.commands`."""
+"""The command ``mxopt``: its arguments. What it does is in :mod:`mxopt.cli.commands`."""
 
 from __future__ import annotations
 
@@ -25,114 +25,180 @@ def main(arguments: list[str] | None = None) -> int:
         print("mxopt: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read the output has seen enough, as `head` does; Python must not flush again.
+        # The reader closed the pipe, as `head` does; Python must not flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mxopt", description="Audited training-speed switches for MXNet."
+        prog="mxopt",
+        description="Switch MXNet's training optimisations on and off, and measure them.",
     )
     parser.add_argument("--version", action="version", version=f"mxopt {__version__}")
-    words = parser.add_subparsers(required=True, metavar="command")
+    subcommands = parser.add_subparsers(required=True, metavar="command")
 
     def command(name, function, text):
-        sub = words.add_parser(name, help=text, description=text)
+        sub = subcommands.add_parser(name, help=text, description=text)
         sub.set_defaults(command=function)
         return sub
 
-    tiers = {"choices": ("smoke", "cpu", "gpu"), "help": "instead of the best this machine can do"}
+    def trained(sub, switches):
+        sub.add_argument("recipe", help="segmentation, translation, or your own as module:function")
+        sub.add_argument("switches", nargs="*", metavar="NAME=VALUE", help=switches)
+        sub.add_argument(
+            "--option",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="an option of the recipe, such as size=160",
+        )
+
+    tiers = {
+        "choices": ("smoke", "cpu", "gpu"),
+        "help": "default: the best that this machine supports",
+    }
     doctor = command(
-        "doctor", commands.doctor, "say what is here, what is missing, and how to mend it"
+        "doctor", commands.doctor, "check the installation, and print how to fix what is missing"
     )
-    doctor.add_argument("--json", action="store_true", help="print for machines")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--tier", **tiers)
 
     fetch = command(
-        "fetch", commands.fetch, "find data sets and weights, downloading what is missing"
+        "fetch", commands.fetch, "find data sets and weights, and download what is missing"
     )
-    fetch.add_argument("names", nargs="*", help="data sets; all of them if none is named")
-    fetch.add_argument("--verify", action="store_true", help="hash the files that are here already")
+    fetch.add_argument("names", nargs="*", help="data sets; default: all")
+    fetch.add_argument(
+        "--verify", action="store_true", help="also hash files that are already here"
+    )
 
-    run = command("run", commands.run, "train a recipe under a plan, in a process of its own")
-    run.add_argument("recipe", help="segmentation, or module:function for one of your own")
-    run.add_argument("switches", nargs="*", help="the plan, such as batch_size=8 epochs=4")
-    run.add_argument("--option", action="append", default=[], metavar="NAME=VALUE",
-                     help="an option of the recipe, such as size=160")  # fmt: skip
-    run.add_argument("--record", type=Path, help="where the record goes")
-    run.add_argument("--checkpoints", action="store_true",
-                     help="keep the last two of those after each epoch and every 1,000 steps of it;"
-                     " the same command goes on after a crash")  # fmt: skip
-    run.add_argument("--checkpoint-steps", type=int, metavar="STEPS",
-                     help="checkpoints after every so many steps of an epoch")  # fmt: skip
+    run = command("run", commands.run, "train a recipe once, in its own process")
+    trained(run, "the plan, such as batch_size=8 epochs=4")
+    run.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="file for the run's record; default: in a new folder in results",
+    )
+    run.add_argument(
+        "--checkpoints",
+        action="store_true",
+        help="write a checkpoint after each epoch and after every 1,000 steps, and keep"
+        " the last two; the same command continues after a crash",
+    )
+    run.add_argument(
+        "--checkpoint-steps",
+        type=int,
+        metavar="STEPS",
+        help="steps between checkpoints within an epoch; implies --checkpoints",
+    )
     where = run.add_mutually_exclusive_group()
-    where.add_argument("--hosts", type=Path, metavar="FILE",
-                       help="machines to start the plan's processes on by ssh")  # fmt: skip
-    where.add_argument("--under", choices=("slurm", "mpi"), default="",
-                       help="this is one task of many, started by these")  # fmt: skip
+    where.add_argument(
+        "--hosts",
+        type=Path,
+        metavar="FILE",
+        help="hosts, one per line, to start the plan's processes on by ssh",
+    )
+    where.add_argument(
+        "--under",
+        choices=("slurm", "mpi"),
+        default="",
+        help="this process is one task of a job started by SLURM or MPI",
+    )
 
     again = command(
-        "again", commands.again, "run what a record holds once more, beside what it holds"
+        "again", commands.again, "repeat a recorded run, and print the old and the new figures"
     )
     again.add_argument(
         "old", type=Path, metavar="RECORD", help="such as 8_2/levers/static-01.jsonl"
     )
-    again.add_argument("--record", type=Path, help="where the new record goes")
+    again.add_argument("--record", type=Path, metavar="FILE", help="file for the new record")
 
     compare = command(
-        "compare", commands.compare, "measure two plans in turns, and say what differs"
+        "compare", commands.compare, "measure two plans in interleaved runs, and print the ratio"
     )
-    ablate = command("ablate", commands.ablate, "say how much of a speed-up is each switch's")
+    ablate = command(
+        "ablate", commands.ablate, "measure how much each switch contributes to a speed-up"
+    )
     for sub in (compare, ablate):
-        sub.add_argument("recipe", help="segmentation, or module:function for one of your own")
-        sub.add_argument("switches", nargs="*", help="the plan of before, such as batch_size=8")
-        sub.add_argument("--after", nargs="+", required=True, metavar="NAME=VALUE",
-                         help="what after changes: switches, or options of the recipe")  # fmt: skip
-        sub.add_argument("--option", action="append", default=[], metavar="NAME=VALUE",
-                         help="an option of the recipe, such as size=160")  # fmt: skip
-        sub.add_argument("--repeats", type=int, default=6, help="runs of each plan (6)")
-        sub.add_argument("--results", type=Path, help="the folder; a new one if not given")
-    compare.add_argument("--effect-of", metavar="NAME",
-                         help="refuse to compare if anything but this switch differs")  # fmt: skip
-    compare.add_argument("--quality", default="", metavar="FIGURE",
-                         help="what a speed-up must not cost, such as test_mIoU")  # fmt: skip
-    compare.add_argument("--margin", type=float, default=0.0, help="how much of it may be lost")
+        trained(sub, "the first plan, such as batch_size=8")
+        sub.add_argument(
+            "--after",
+            nargs="+",
+            required=True,
+            metavar="NAME=VALUE",
+            help="changes of the second plan: switches, or options of the recipe",
+        )
+        sub.add_argument("--repeats", type=int, default=6, help="runs of each plan; default: 6")
+        sub.add_argument(
+            "--results",
+            type=Path,
+            metavar="FOLDER",
+            help="folder for records and plots; default: a new one in results",
+        )
+    compare.add_argument(
+        "--effect-of", metavar="NAME", help="refuse to measure if anything but this switch differs"
+    )
+    compare.add_argument(
+        "--quality",
+        default="",
+        metavar="FIGURE",
+        help="figure that must not fall for a speed-up to count, such as test_mIoU",
+    )
+    compare.add_argument(
+        "--margin", type=float, default=0.0, help="largest allowed loss of quality; default: 0"
+    )
 
     launch = command(
-        "launch", commands.launch, "run a Gluon script of yours in a faster environment"
+        "launch", commands.launch, "run your own Gluon script with faster environment settings"
     )
-    launch.add_argument("--switch", action="append", default=[], metavar="NAME=VALUE",
-                        help="of a plan, such as openmp=intel, instead of the usual")  # fmt: skip
-    launch.add_argument("script", help="a Python file")
-    launch.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    launch.add_argument(
+        "--switch",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="switch of a plan to set in addition, such as openmp=intel",
+    )
+    launch.add_argument("script", help="Python file")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
 
     reproduce = command(
-        "reproduce", commands.reproduce, "run the notebooks and leave a folder of results"
+        "reproduce", commands.reproduce, "run the notebooks and write a folder of results"
     )
     reproduce.add_argument("--tier", **tiers)
-    reproduce.add_argument("--results", type=Path, help="the folder; a new one if not given")
-    reproduce.add_argument("--only", default="", help="one notebook, such as 8_2")
-    reproduce.add_argument("--resume", action="store_true", help="go on in an interrupted folder")
-    reproduce.add_argument("--long", action="store_true", help="also what takes up to two hours")
-
-    report = command(
-        "report", commands.report, "write RESULTS.md again from the records of a folder"
+    reproduce.add_argument(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="folder for the results; default: a new one in results",
     )
+    reproduce.add_argument(
+        "--only", default="", metavar="NOTEBOOK", help="run one notebook, such as 8_2"
+    )
+    reproduce.add_argument(
+        "--resume", action="store_true", help="continue an interrupted run; needs --results"
+    )
+    reproduce.add_argument(
+        "--long", action="store_true", help="add measurements that take up to two hours"
+    )
+
+    report = command("report", commands.report, "write RESULTS.md from the records of a folder")
     report.add_argument("results", type=Path)
     report.add_argument("--html", action="store_true", help="also write report.html")
-    report.add_argument("--readme", type=Path, help="also renew the table in this README")
+    report.add_argument("--readme", type=Path, help="also update the table in this README")
 
     pack = command("pack", commands.pack, "pack each experiment's folder of records into one file")
     pack.add_argument("results", type=Path, help="a results folder, or one experiment's")
     pack.add_argument("destination", type=Path, help="the folder that gets the files")
 
-    errata = command("errata", commands.errata, "show the chapter's errors of method, both ways")
-    errata.add_argument("--write", type=Path, metavar="FILE", help="write the page, print nothing")
-
-    verify = command(
-        "verify", commands.verify, "compute published results again from their records"
+    errata = command(
+        "errata", commands.errata, "run the chapter's measurement errors: as printed and corrected"
     )
+    errata.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the page instead of printing"
+    )
+
+    verify = command("verify", commands.verify, "check published results against their records")
     verify.add_argument("results", type=Path)
     verify.add_argument("--readme", type=Path, help="also compare the table in this README")
     return parser

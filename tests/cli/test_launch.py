@@ -46,14 +46,14 @@ def test_what_is_set_already_stays_and_is_named(script):
     others = machine.cpu().physical_cores + 1
     done = run(script, OMP_NUM_THREADS=str(others))
     assert f"[] {others} " in done.stdout
-    assert f"OMP_NUM_THREADS stays {others}" in done.stderr
+    assert f"keeping OMP_NUM_THREADS={others}" in done.stderr
 
 
 def test_variables_already_set_are_never_overridden():
     plan = Plan(cpu_threads=2)
     chosen, lines = launch.variables(plan, {"OMP_NUM_THREADS": "5"})
     assert "OMP_NUM_THREADS" not in chosen
-    assert "OMP_NUM_THREADS stays 5, as it was set (else: 2)" in lines
+    assert "keeping OMP_NUM_THREADS=5, already set (default: 2)" in lines
 
 
 def test_threads_are_the_cores_that_may_be_used():
