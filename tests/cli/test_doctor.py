@@ -188,10 +188,10 @@ def test_cpu(sets, status):
 @pytest.mark.parametrize(
     ("physical", "logical", "variables", "status", "found"),
     [
-        (4, 8, {}, OK, "4 in an operator"),
-        (2, 2, {}, NOTE, "1 in an operator, for 2 cores"),
-        (2, 2, {"OMP_NUM_THREADS": "2"}, OK, "2 in an operator, by OMP_NUM_THREADS"),
-        (1, 1, {}, OK, "1 in an operator"),
+        (4, 8, {}, OK, "4 per operator"),
+        (2, 2, {}, NOTE, "1 per operator, with 2 cores"),
+        (2, 2, {"OMP_NUM_THREADS": "2"}, OK, "2 per operator, set by OMP_NUM_THREADS"),
+        (1, 1, {}, OK, "1 per operator"),
     ],
 )
 def test_threads(physical, logical, variables, status, found):
@@ -252,19 +252,19 @@ def bench(monkeypatch):
 def test_a_sound_machine_leaves_with_0(bench, capsys):
     bench()
     assert doctor.run() == 0
-    assert "The cpu tier can run here." in capsys.readouterr().out
+    assert "The cpu tier can run on this machine." in capsys.readouterr().out
 
 
 def test_a_problem_leaves_with_1_and_is_named(bench, capsys):
     bench(build=BROKEN)
     assert doctor.run(tier="smoke") == 1
-    assert "The smoke tier cannot run yet; mend: MXNet." in capsys.readouterr().out
+    assert "The smoke tier cannot run; fix first: MXNet." in capsys.readouterr().out
 
 
 def test_a_gpu_that_cannot_be_used_falls_to_the_cpu_tier_and_leaves_with_0(bench, capsys):
     bench(survey=([H100], ""))
     assert doctor.run() == 0
-    assert "The cpu tier can run here." in capsys.readouterr().out
+    assert "The cpu tier can run on this machine." in capsys.readouterr().out
 
 
 def test_asking_for_gpus_in_vain_leaves_with_1(bench, capsys):
@@ -308,7 +308,7 @@ def test_table_is_readable_at_80_columns_without_colour():
     assert max(map(len, lines)) <= 80
     assert sum(line.count("x ") + line.endswith("x") for line in lines[1:-1]) == 90
     assert lines[1].startswith("deeplab-mobilenetv2  problem  x x")
-    assert lines[-1].strip() == "to do: pip install y"
+    assert lines[-1].strip() == "fix: pip install y"
 
 
 def test_brackets_in_what_was_found_are_not_taken_for_markup():

@@ -1,6 +1,6 @@
-"""``mxopt doctor``: what works here, what does not, and the command that mends it.
+"""``mxopt doctor``: what works on this machine, what does not, and the command that fixes it.
 
-MXNet, GluonCV and GluonNLP are imported in a child process only, so the doctor stays on its feet
+MXNet, GluonCV and GluonNLP are imported in a child process only, so that the doctor itself works
 when one of them is missing or crashes.
 """
 
@@ -32,7 +32,10 @@ _STYLES = {OK: "green", NOTE: "yellow", PROBLEM: "bold red"}
 
 
 def checks(tier: str | None = None) -> list[Check]:
-    """Look at everything and return the rows; ``tier`` is the one asked for, None to pick one.
+    """Check everything and return the rows.
+
+    Args:
+        tier: the requested tier; None to choose one.
 
     Raises:
         PlanError: there is no tier of that name.
@@ -41,7 +44,7 @@ def checks(tier: str | None = None) -> list[Check]:
 
 
 def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
-    """Return the rows and the tier; no tier where the one asked for cannot be had.
+    """Return the rows and the tier; None instead of a requested tier that is unavailable.
 
     Raises:
         PlanError: there is no tier of that name.
@@ -81,26 +84,26 @@ def _look_for_data() -> dict[str, tuple[bool, str]]:
     from mxopt import data as datasets
 
     names = list(datasets.SOURCES)
-    with ThreadPoolExecutor(len(names)) as pool:  # each may wait for an address that is dead
+    with ThreadPoolExecutor(len(names)) as pool:  # each may wait for an unreachable address
         return dict(zip(names, pool.map(datasets.reachable, names)))
 
 
 def table(rows: list[Check]) -> Table:
-    """Return the rows as a table; the status is a word, so nothing hangs on colour."""
+    """Return the rows as a table; the status is text, so that colour is not needed to read it."""
     drawn = Table(show_lines=False, pad_edge=False, box=None, header_style="bold")
     drawn.add_column("Check", no_wrap=True)
     drawn.add_column("Status", no_wrap=True)
-    drawn.add_column("Found, and what to do", overflow="fold")
+    drawn.add_column("Found, and how to fix it", overflow="fold")
     for row in rows:
         found = Text(row.found)
         if row.remedy:
-            found.append(f"\nto do: {row.remedy}", style="bold")
+            found.append(f"\nfix: {row.remedy}", style="bold")
         drawn.add_row(Text(row.name), Text(row.status, style=_STYLES[row.status]), found)
     return drawn
 
 
 def as_json(rows: list[Check], tier: Tier | None) -> str:
-    """Return the rows, the tier (null where there is none) and whether it can run, as JSON."""
+    """Return the rows, the tier (null if there is none) and whether it can run, as JSON."""
     facts = {
         "can_run": can_run(rows),
         "tier": tier and asdict(tier),
@@ -118,8 +121,8 @@ def run(json: bool = False, tier: str | None = None) -> int:
     """Print the table, or JSON, and return the exit status: 0 when the tier can run, else 1.
 
     Args:
-        json: print for machines.
-        tier: the tier asked for, None to pick one by looking.
+        json: print JSON instead of a table.
+        tier: the requested tier; None to choose one.
 
     Raises:
         PlanError: there is no tier of that name.
@@ -132,6 +135,10 @@ def run(json: bool = False, tier: str | None = None) -> int:
         console = Console(soft_wrap=False)
         console.print(table(rows))
         name = picked.name if picked else tier
-        verdict = f"cannot run yet; mend: {', '.join(problems)}" if problems else "can run here"
+        verdict = (
+            f"cannot run; fix first: {', '.join(problems)}"
+            if problems
+            else "can run on this machine"
+        )
         console.print(Text(f"\nThe {name} tier {verdict}."))
     return 1 if problems else 0

@@ -9,13 +9,13 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 @dataclass(frozen=True)
 class Check:
-    """One row: what was looked at, what was found, and what mends it.
+    """One row: what was checked, what was found, and how to fix it.
 
     Attributes:
-        name: what was looked at.
-        status: ``ok``; ``note``, worth knowing, stops nothing; ``problem``, stops the tier.
+        name: what was checked.
+        status: ``ok``; ``note``: worth knowing, the tier can run; ``problem``: it cannot.
         found: what was found.
-        remedy: the command or the step that mends it; empty where nothing has to be done.
+        remedy: the command or the step that fixes it; empty if nothing has to be done.
     """
 
     name: str

@@ -20,23 +20,25 @@ def check_python(version) -> Check:
 
 
 def check_numpy(version: str | None) -> Check:
-    """NumPy 1.x, or 2.x with the names that MXNet misses given back."""
+    """Return the row of NumPy: 1.x, or 2.x with the names restored that MXNet needs."""
     major = int(version.split(".")[0]) if version else 0
     if major in (1, 2):
         return Check("NumPy", OK, version)
-    found = f"{version}, newer than mxopt knows" if version else "not installed"
+    found = f"{version}, newer than mxopt supports" if version else "not installed"
     return Check("NumPy", PROBLEM, found, "pip install numpy==1.26.4")
 
 
 def check_mxnet(packages: dict[str, str], build: Build) -> list[Check]:
-    """Whether MXNet imports, how it was built, and that only one build of it is installed.
+    """Return rows about MXNet: whether it imports, its build, and that only one is installed.
 
-    ``packages`` are the installed builds, ``{package: version}``.
+    Args:
+        packages: the installed builds, ``{package: version}``.
+        build: what importing MXNet showed.
     """
     installed = " and ".join(f"{name} {version}" for name, version in packages.items())
     rows = []
     if len(packages) > 1:
-        found = f"{installed} are both installed: they write over each other's files"
+        found = f"{installed} are both installed and overwrite each other's files"
         remedy = f"pip uninstall -y {' '.join(packages)}, then install one of them again"
         rows.append(Check("MXNet packages", PROBLEM, found, remedy))
     if not packages and build.reason:
@@ -44,23 +46,29 @@ def check_mxnet(packages: dict[str, str], build: Build) -> list[Check]:
         return [Check("MXNet", PROBLEM, build.reason, remedy)]
     if build.reason:
         remedy = f"pip install --no-deps --force-reinstall {next(iter(packages))}==1.9.1"
-        remedy = "" if rows else f"mend the problems below first; if none is left: {remedy}"
+        remedy = "" if rows else f"fix the problems below first; if none remain: {remedy}"
         return [*rows, Check("MXNet", PROBLEM, f"{installed}: {build.reason}", remedy)]
     kind = "CUDA" if "CUDA" in build.features else "CPU"
     found = f"{build.version}, {kind} build ({installed or 'not from a wheel'}), BLAS {build.blas}"
     status = OK if build.version == "1.9.1" else NOTE
-    remedy = "" if status == OK else "mxopt is made for 1.9.1: pip install mxnet==1.9.1"
+    remedy = "" if status == OK else "mxopt supports 1.9.1: pip install mxnet==1.9.1"
     rows.append(Check("MXNet", status, found, remedy))
     return [*rows, Check("MXNet features", OK, ", ".join(build.features))]
 
 
 def check_module(name: str, version: str | None, build: Build) -> Check:
-    """Whether GluonCV or GluonNLP (``name`` as it is imported) is installed and imports."""
+    """Return the row of GluonCV or GluonNLP: whether it is installed and imports.
+
+    Args:
+        name: ``gluoncv`` or ``gluonnlp``.
+        version: the installed version; None if it is not installed.
+        build: what importing MXNet and these modules showed.
+    """
     title = {"gluoncv": "GluonCV", "gluonnlp": "GluonNLP"}[name]
     if version is None:
         return Check(title, PROBLEM, "not installed", INSTALL[name])
     if build.reason:
-        return Check(title, NOTE, f"{version}; not tried, because MXNet does not import")
+        return Check(title, NOTE, f"{version}; not checked, because MXNet cannot be imported")
     reason = build.imports.get(name, "")
     if reason:
         remedy = INSTALL[name].replace("install", "install --force-reinstall --no-deps", 1)
@@ -69,20 +77,20 @@ def check_module(name: str, version: str | None, build: Build) -> Check:
 
 
 def check_compiler(missing: str | None, gluonnlp: str | None) -> Check:
-    """The C compiler and Python's headers, which installing GluonNLP takes.
+    """Return the row of the C compiler and Python's headers, which installing GluonNLP needs.
 
     Args:
-        missing: what :func:`mxopt.compat.toolchain.missing` says.
+        missing: what :func:`mxopt.compat.toolchain.missing` returned.
         gluonnlp: the installed version; without it a missing compiler is a problem.
     """
     if missing is None:
-        return Check("C compiler", OK, "there, with Python's headers")
+        return Check("C compiler", OK, "found, with Python's headers")
     found, _, remedy = missing.partition(": ")
     return Check("C compiler", NOTE if gluonnlp else PROBLEM, found, remedy)
 
 
 def check_patches(patches) -> Check:
-    """The patches of :mod:`mxopt.compat` at work in this process."""
+    """Return the row of the :mod:`mxopt.compat` patches that are active in this process."""
     names = [patch.name for patch in patches]
     of_numpy = [name.split(".", 1)[1] for name in names if name.startswith("numpy.")]
     found = [name for name in names if not name.startswith("numpy.")]
@@ -92,24 +100,26 @@ def check_patches(patches) -> Check:
 
 
 def check_system_libraries(libraries: dict[str, str | None]) -> list[Check]:
-    """Each library MXNet takes from the system; ``{soname: path, or None where missing}``."""
+    """Return a row for each system library of MXNet; ``{soname: path, or None if missing}``."""
     return [
         Check(soname, OK, path)
         if path
         else Check(
             soname,
             PROBLEM,
-            "missing, or does not load",
-            f"apt-get install {SYSTEM_LIBRARIES[soname]} (or what your system calls it)",
+            "missing, or cannot be loaded",
+            f"apt-get install {SYSTEM_LIBRARIES[soname]} (or the equivalent of your system)",
         )
         for soname, path in libraries.items()
     ]
 
 
 def check_cuda_libraries(libraries: dict[str, tuple[str | None, str]]) -> list[Check]:
-    """Each library the CUDA build of MXNet loads: ``{soname: (path or None, pip requirement)}``.
+    """Return a row for each library that the CUDA build of MXNet loads.
 
-    The driver's own library has no requirement: it comes with the driver, never from pip.
+    Args:
+        libraries: ``{soname: (path or None, pip requirement)}``; the driver's own library has no
+            requirement, because it comes with the driver and not from pip.
     """
     driver = "install NVIDIA's driver, 450.80.02 or newer; without a GPU, MXNet's CPU build instead"
     rows = []
@@ -121,13 +131,13 @@ def check_cuda_libraries(libraries: dict[str, tuple[str | None, str]]) -> list[C
 
 
 def check_openmp(build: Build) -> Check:
-    """The OpenMP runtimes that importing MXNet brought into the process."""
+    """Return the row of the OpenMP runtimes that importing MXNet loaded."""
     found = ", ".join(build.openmp)
     if build.reason:
-        return Check("OpenMP runtime", NOTE, "not known, because MXNet does not import")
+        return Check("OpenMP runtime", NOTE, "unknown, because MXNet cannot be imported")
     if len(build.openmp) == 1:
         return Check("OpenMP runtime", OK, found)
     if not build.openmp:
-        return Check("OpenMP runtime", NOTE, "none loaded: operators run on one thread each")
+        return Check("OpenMP runtime", NOTE, "none loaded: each operator runs on one thread")
     remedy = "unset LD_PRELOAD, unless a plan's openmp switch set it"
-    return Check("OpenMP runtime", NOTE, f"several, which compete for the cores: {found}", remedy)
+    return Check("OpenMP runtime", NOTE, f"several, competing for the cores: {found}", remedy)
