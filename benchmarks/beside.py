@@ -1,4 +1,4 @@
-"""mxopt's arms beside its peers' in one experiment: tables and verdicts."""
+"""Tables and verdicts that compare mxopt's arms with its peers'."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from mxopt import report
 from mxopt.measure import Experiment
 
 MEBIBYTE = 2**20
-ABOUT_EPOCHS = """What a user waits for: from making the network and opening
-the data, over reading and preprocessing each image from its file, to the end of the last
-validation with its loss and mIoU; only the import of libraries is left out. Every arm has the same
-images in the same order. The system may still have the files in memory, for every arm alike.
-PyTorch reads with a DataLoader, in the training process or in two workers, whose memory is not in
-the peak."""
+ABOUT_EPOCHS = """The time includes creating the network, opening the data, reading
+and preprocessing each image from its file, training, and validation with loss and mIoU; only the
+import of libraries is excluded. Every arm has the same images in the same order. The files may be
+in the system's cache, for all arms alike. PyTorch reads with a DataLoader, in the training process
+or in two workers, whose memory is not included in the peak."""
 
 
 def is_peer(experiment: Experiment, arm: str) -> bool:
@@ -62,7 +61,7 @@ def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
         memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
         rows.append([name, report.number(found.median(arm)), str(ratio), f"{memory:,.0f} MiB",
                      share])  # fmt: skip
-    columns = ["arm", report.figure_name(found.figure), f"{last} is times faster [95 %]",
+    columns = ["arm", report.figure_name(found.figure), f"{last} is faster by a factor of [95 %]",
                "peak memory", "share of the ceiling"]  # fmt: skip
     if not share_of_one:
         columns, rows = columns[:-1], [row[:-1] for row in rows]
@@ -93,7 +92,7 @@ def launched(known: list[Experiment]) -> report.Table:
             speeds = (report.number(found.median(each)) for each in (before, after))
             gain = str(found.ratio(after, before) or "not measured")
             rows.append([found.title, what, *speeds, gain, found.verdict(after, before)])
-    about = "The imperative training loop, as a script would have it; medians a second."
+    about = "The imperative training loop of a plain script; medians per second."
     return report.Table(["what is trained", *report.PAIRS[1:]], rows, about)
 
 
@@ -120,9 +119,9 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
     last = arm or last_arm(found)
     ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
     more = found.median(last, memory) / found.median(peer, memory)
-    words = f"`{last}` beside the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
+    words = f"`{last}` relative to the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
     if target is not None:
-        outcome = "met" if ratio.low >= target else "met by the mean, not by the whole interval"
+        outcome = "met" if ratio.low >= target else "met by the mean, but not by the whole interval"
         if ratio.value < target:
             outcome = "not met"
         words += f" Target {target}: {outcome}."
@@ -137,7 +136,7 @@ def epochs(found: Experiment) -> list[str]:
     peer, sizes = best_peer(found), found.arm_options[found.baseline]
     parts = [
         f"{found.arms[found.baseline].epochs} epochs of {sizes['train']} images, "
-        f"{sizes['validation']} others validated after each. {ABOUT_EPOCHS}",
+        f"with validation on {sizes['validation']} others after each. {ABOUT_EPOCHS}",
         str(arms(found)),
     ]
     if peer:
@@ -146,5 +145,5 @@ def epochs(found: Experiment) -> list[str]:
                        for run in found.runs[arm] if run.ok)  # fmt: skip
         parts.append(f"The validation losses before training differ by {furthest:.1g} at most.")
     learned = {"validation_loss": "", "validation_mIoU": "", "first_epoch_seconds": "s"}
-    return [*parts, "What each had at the end, and when its first epoch was validated:",
+    return [*parts, "Quality at the end, and the time until the first epoch was validated:",
             str(report.arms(found, learned)), str(ladder(found))]  # fmt: skip

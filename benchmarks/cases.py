@@ -1,4 +1,4 @@
-"""What is compared: tasks, how mxopt does them before and after, and how its peers do."""
+"""What is compared: tasks, and how mxopt and its peers run them."""
 
 from mxopt import machine
 from mxopt.cli import launch
@@ -94,16 +94,16 @@ LEVERS = {
             "at-once": {"batch_size": 16, "grad_accumulation": 1, "limit": 32},
             "accumulated": {"batch_size": 4, "grad_accumulation": 4, "limit": 32},
         },
-        "equal": "the images, the updates and, up to rounding, the weights after each: this "
-        "network normalises no batch",
-        "unequal": "images that are computed side by side",
+        "equal": "the images, the updates and, up to rounding, the weights after each, since this "
+        "network has no batch normalisation",
+        "unequal": "how many images are computed at the same time",
     },
     "resizing": {
         "arms": {"full": {}, "early": {"progressive_resizing": 320, "progressive_epochs": 2}},
-        "equal": "the images, how many an update takes, the number of updates",
-        "unequal": "what is learned: the network sees people at another scale, so that losses are "
-        "not those of the same work, and epochs at full size must follow. The rewritten graph is "
-        "for the full size, the early epochs run the network as it was written",
+        "equal": "the images, the images per update, the number of updates",
+        "unequal": "what is learned: the network sees people at another scale, so losses are not "
+        "comparable, and epochs at full size have to follow. The rewritten graph is for the full "
+        "size; the early epochs run the original network",
     },
 }
 

@@ -12,11 +12,11 @@ from mxopt.report import plots
 PLOT = "growth.png"
 MEBIBYTE, MILLISECONDS = 2**20, 1e3
 NEARLY = 1.05  # what medians of a few runs cannot tell from linear
-ABOUT = """The last arm of a case at several sizes, medians. Dashed is linear growth from the
-smallest size: the same time for every image, pixel or token, and memory in proportion to what a
-batch or the data set holds, or the same memory where that holds as much at every size. (Attention
-is not linear: a word looks at every other of its sentence.) Peak memory is the process's, libraries
-and weights included. A verdict leaves 5 % either way to chance."""
+ABOUT = """The last arm of a case at several sizes, medians. The dashed line is linear growth from
+the smallest size: constant time per image, pixel or token, and memory in proportion to the content
+of a batch or of the data set, or constant memory if that content is the same at every size.
+(Attention is not linear: each word attends to every other word of its sentence.) Peak memory is
+that of the process, including libraries and weights. Verdicts ignore differences of up to 5 %."""
 
 
 def parts(grown: list[Experiment]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the page says of levers that change what a step is."""
+"""The page's section on levers that change what a step is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parts(found: Experiment) -> list[str]:
             _both(found, before, after, "train_loss"),
         ])  # fmt: skip
         words.append(f"- **{name}**. Equal: {lever['equal']}. Not equal: {lever['unequal']}.")
-    columns = ["pair", "what differs", "images a second", "times faster [95 %]", "verdict",
+    columns = ["pair", "what differs", "images per second", "times faster [95 %]", "verdict",
                "peak memory", "training loss of the epoch"]  # fmt: skip
     about = f"Medians of the second epoch; data: {report.data_kind(found)}."
     return [str(report.Table(columns, rows, about)), "\n".join(words)]

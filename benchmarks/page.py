@@ -1,4 +1,4 @@
-"""``benchmarks/README.md``, written from the records: the figures beside the targets."""
+"""``benchmarks/README.md``, generated from the records: figures and targets."""
 
 from __future__ import annotations
 
@@ -17,23 +17,30 @@ LOADER_TARGET = 1.5
 GIGA = 1e9
 ABOUT = """# Benchmarks
 
-How fast `mxopt` is beside PyTorch on the same work. `make bench` measures all of it anew and
-writes this page from `records/`; nothing on it is typed.
+`mxopt` and PyTorch on the same work. `make bench` repeats all measurements and generates this page
+from `records/`; no figure is typed by hand.
 
-**The same work** means: the network layer for layer, with the weights carried over and the scores
+**The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
-Each run is a process of its own; where nothing else is said it trains two epochs over data in
-memory and is timed in the second. Runs take turns, and a ratio is that of paired runs with its
-95 % interval. PyTorch runs as installed (`eager`), with `channels_last`, with `torch.compile`, and
-with `channels_last` in the environment that its `torch.backends.xeon.run_cpu` sets up and huge
-pages (`tuned`). The fastest peer is the one that the last arm is least ahead of in these pairs,
-whatever the medians say. A peer that wins is printed as the winner.
+Dropout masks are drawn in different ways. Each run has its own process; unless stated otherwise it
+trains two epochs over data in memory, and the second is timed. Runs are interleaved, and a ratio is
+that of paired runs, with its 95 % interval. PyTorch runs as installed (`eager`), with
+`channels_last`, with `torch.compile`, and with `channels_last` in the environment of its launcher
+`torch.backends.xeon.run_cpu` and huge pages (`tuned`). The *fastest peer* is the PyTorch arm over
+which mxopt's last arm has the smallest advantage in paired runs; if it is faster than mxopt, the
+verdict says so.
+
+All figures are from the machine below, and ratios differ between processors. In particular,
+PyTorch's matrix product is slower than MXNet's here (*The ceiling*), which affects every case with
+large matrix products. The PyTorch arms do not use every optimisation of PyTorch: none accumulates
+gradients, the Transformer has no `tuned` arm, and `torch.compile` is not combined with
+`channels_last`.
+
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
-the plain network's forward pass, as PyTorch counts them) over what the faster of both libraries
-reaches in a plain matrix product on this machine. Work that a rewrite leaves out still counts."""
-ABOUT_TRIED = (
-    """Each alone, on top of the last arm; what is not significantly faster is no lever."""
-)
+the unmodified network's forward pass, as counted by PyTorch) divided by the rate that the faster of
+the two libraries reaches in a plain matrix product on this machine. Work that a rewrite avoids is
+still counted."""
+ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 
 
 def write(folder: Path) -> Path:
@@ -41,7 +48,7 @@ def write(folder: Path) -> Path:
     known = _known(folder / "records")
     drawn, best = {}, beside_peers(known)
     if best:
-        drawn[PLOT] = plots.intervals(best, "mxopt's last arm beside the fastest PyTorch")
+        drawn[PLOT] = plots.intervals(best, "mxopt's last arm and the fastest PyTorch arm")
     if grown := _grown(known):
         drawn[growth.PLOT] = growth.plot(grown)
     for name, figure in drawn.items():
@@ -59,7 +66,7 @@ def text(folder: Path) -> str:
     machine += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
     parts = [ABOUT]
     if beside_peers(known):
-        parts.append(f"![mxopt beside PyTorch]({PLOT})")
+        parts.append(f"![mxopt and PyTorch]({PLOT})")
     parts += ["## The machine", "\n".join(machine)]
     if "ceiling" in known:
         parts += [
@@ -73,7 +80,7 @@ def text(folder: Path) -> str:
             if peer:
                 parts.append(beside.verdict(found, peer, STEPS[name]["target"]))
             parts += [
-                "What each lever is worth, added to those before it:",
+                "The effect of each lever, added to those before it:",
                 str(beside.ladder(found)),
             ]
     if "epochs" in known:
@@ -81,7 +88,7 @@ def text(folder: Path) -> str:
     if launched := [
         known[name] for name in STEPS if name in known and LAUNCH.keys() <= known[name].arms.keys()
     ]:
-        parts += ["## A script unchanged, in `mxopt launch`'s environment",
+        parts += ["## An unchanged script with `mxopt launch`",
                   str(beside.launched(launched))]  # fmt: skip
     if "loader" in known:
         parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
@@ -92,7 +99,7 @@ def text(folder: Path) -> str:
     if tried := [known[name] for name in TRIED if name in known]:
         parts += ["## What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
     if "profile" in known:
-        parts += ["## Where the time goes", str(report.operators(known["profile"]))]
+        parts += ["## Time by operator", str(report.operators(known["profile"]))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,8 +131,8 @@ def _loader(found: Experiment) -> list[str]:
         rows.append([name, report.number(found.median(arm)), str(ratio),
                      report.number(found.median(arm, "first_epoch_seconds"), "s"),
                      f"{memory:,.0f} MiB" if memory > 0 else ""])  # fmt: skip
-    columns = ["arm", "images a second, later epochs", f"times faster than {peer} [95 %]",
-               "the first epoch, with preparation", "peak memory, without workers"]  # fmt: skip
+    columns = ["arm", "images per second, later epochs", f"times faster than {peer} [95 %]",
+               "first epoch, with preparation", "peak memory, without workers"]  # fmt: skip
     table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
     if not peer:
         return [table]

@@ -126,8 +126,8 @@ def test_a_lucky_median_makes_no_fastest_peer():
 
 def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
     text = "\n".join(beside.epochs(epochs_found()))
-    assert "2 epochs of 16 images, 8 others validated after each." in text
-    assert "`after` beside the fastest peer (`quick`): 2.0" in text
+    assert "2 epochs of 16 images, with validation on 8 others after each." in text
+    assert "`after` relative to the fastest peer (`quick`): 2.0" in text
     assert "Memory: 1.00 times the peer's." in text
     assert "arget" not in text
     assert "differ by 2e-05 at most" in text
@@ -230,7 +230,7 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
     plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
     found = measured("loader", figures, {"torch": {"peer": {"num_workers": 0}}}, plans=plans,
                      figure="samples_per_second", better="higher")  # fmt: skip
-    assert "`workers` beside the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
+    assert "`workers` relative to the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
     assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]
 
 
@@ -258,7 +258,9 @@ def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
         better="higher",
     )  # fmt: skip
     assert beside.last_arm(found) == "fused"
-    assert "`fused` beside the fastest peer (`eager`): 2.00" in beside.verdict(found, "eager", 1.2)
+    assert "`fused` relative to the fastest peer (`eager`): 2.00" in beside.verdict(
+        found, "eager", 1.2
+    )
     assert beside.ladder(found).rows[-1][:2] == ["huge", "pages: default → huge (dropped)"]
 
 
