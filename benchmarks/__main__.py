@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the training step of a case: every lever, and every peer, in turns."""
+    """Measure the training step of a case: every lever and every peer, interleaved."""
     case = STEPS[name]
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms, options = measure.ladder(plan, {**case["levers"], **case["dropped"]}, case["options"])

@@ -34,7 +34,7 @@ All figures are from the machine below, and ratios differ between processors. In
 PyTorch's matrix product is slower than MXNet's here (*The ceiling*), which affects every case with
 large matrix products. The PyTorch arms do not use every optimisation of PyTorch: none accumulates
 gradients, the Transformer has no `tuned` arm, and `torch.compile` is not combined with
-`channels_last`.
+`channels_last`. In the comparison of loaders, mxopt's last arm transfers images as uint8.
 
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
 the unmodified network's forward pass, as counted by PyTorch) divided by the rate that the faster of

@@ -13,7 +13,7 @@ from mxopt.core.errors import MxoptError
 
 
 def doctor(chosen) -> int:
-    """Say what is here, what is missing, and how to mend it."""
+    """Check the installation, and print how to fix what is missing."""
     from mxopt.cli import doctor
 
     return doctor.run(json=chosen.json, tier=chosen.tier)
@@ -122,7 +122,7 @@ def ablate(chosen) -> int:
 
 
 def compare(chosen) -> int:
-    """Measure two plans in turns, and print the ratio."""
+    """Measure two plans in interleaved runs, and print the ratio."""
     from mxopt import measure, report
     from mxopt.chapter import lab
 

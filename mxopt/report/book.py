@@ -1,8 +1,8 @@
-"""What the book prints: the figures of chapter 8 that the notebooks set beside their own.
+"""The figures printed in chapter 8 of the book, which the notebooks compare with their own.
 
 Deep Learning with MXNet Cookbook (A. P. Torres, Packt, 2023), chapter 8, measured by its author on
-a 4-core machine with NVIDIA GPUs (one where nothing else is said). They are quoted, never used as
-results of ours.
+a 4-core machine with NVIDIA GPUs (one GPU unless stated otherwise). They are quoted and never used
+as results of this package.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ class Figure:
     """A printed figure.
 
     Attributes:
-        experiment, arm: the measurement of ours it belongs beside.
-        value: in ``unit``.
-        note: what the reader should know about how it was taken.
-        figure: what it is called in our records.
+        experiment: our experiment that it is compared with.
+        arm: the arm of that experiment.
+        value: the printed figure, in ``unit``.
+        unit: its unit.
+        note: how it was measured.
+        figure: its name in our records.
     """
 
     experiment: str
@@ -33,7 +35,7 @@ class Figure:
 
 
 class Comparison(NamedTuple):
-    """What the chapter compares: a figure of an experiment, in the arm before and the arm after."""
+    """A comparison of the chapter: one figure of an experiment in two arms."""
 
     experiment: str
     before: str
@@ -53,7 +55,7 @@ FIGURES = (
     Figure("placement", "device", 23.2, note="DataLoader, batch 4, on the GPU"),
     Figure("placement", "roundtrip", 34.6, note="DataLoader, batch 4, GPU and back"),
     Figure("precision", "float32", 594.5, note="10 epochs; validation loss 0.68"),
-    Figure("precision", "float16", 199.8, note="the loss was nan from the first epoch on"),
+    Figure("precision", "float16", 199.8, note="the loss was NaN from the first epoch on"),
     Figure("precision", "amp", 217.6, note="10 epochs; validation loss 0.71"),
     Figure("precision", "amp-double-batch", 218.8, note="10 epochs; validation loss 0.18"),
     Figure("precision", "amp-triple-epochs", 645.7, note="30 epochs, printed as 10"),
@@ -62,9 +64,11 @@ FIGURES = (
     Figure("segmentation", "before", 639.0, note="1 GPU; PixAcc 0.9628, mIoU 0.9071"),
     Figure("segmentation", "after", 59.9, note="4 GPUs; PixAcc 0.9679, mIoU 0.9177"),
     Figure("segmentation-loading", "before", 0.409, note="1 GPU"),
-    Figure("segmentation-loading", "after", 0.182, note="timed over the data set of before"),
+    Figure("segmentation-loading", "after", 0.182, note="timed on the data set of before"),
     Figure("text-placement", "lazy", 27.3, note="text on the host"),
-    Figure("text-placement", "between", 72.8, note="printed between the two; not an arm of ours"),
+    Figure(
+        "text-placement", "between", 72.8, note="printed between the other two; not one of our arms"
+    ),
     Figure("text-placement", "device", 25.0, note="text on the GPU"),
     Figure("text-placement", "lazy", 2.70, figure="preparation_seconds"),
     Figure("text-placement", "device", 50.4, figure="preparation_seconds"),
@@ -91,7 +95,7 @@ COMPARISONS = (
     Comparison("translation", "before", "after"),
 )
 
-# What the chapter says of quality: an experiment, a metric, before and after.
+# Quality printed in the chapter: experiment, metric, before, after.
 QUALITIES = (
     ("segmentation", "test_PixAcc", 0.9628, 0.9679),
     ("segmentation", "test_mIoU", 0.9071, 0.9177),
@@ -100,6 +104,11 @@ QUALITIES = (
 
 
 def beside(experiment: str, figure: str = "seconds") -> dict[str, Figure]:
-    """Return the book's figures of one kind for an experiment, by arm."""
+    """Return the book's figures for an experiment, by arm.
+
+    Args:
+        experiment: the experiment's name.
+        figure: which figure, such as ``seconds``.
+    """
     found = (one for one in FIGURES if (one.experiment, one.figure) == (experiment, figure))
     return {one.arm: one for one in found}

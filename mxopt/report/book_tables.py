@@ -1,8 +1,8 @@
-"""Every figure and every comparison that the chapter prints, beside ours, with a verdict.
+"""Every figure and every comparison that the chapter prints, next to ours, with a verdict.
 
-*Reproduced*: the book's ratio lies in our interval. *Same direction*: both win, or both lose, by
-another factor. *Not reproduced*: they do not. Machine, data and networks are others than the
-book's, so seconds are never compared, only their ratios.
+*Reproduced*: the book's ratio lies within our interval. *Same direction*: both are faster, or both
+slower, by different factors. *Not reproduced*: anything else. Machine, data and networks differ
+from the book's, so only ratios are compared, never seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ABSENT = "not measured (not among these results)"
 
 
 def comparisons(experiments: list[Experiment]) -> Table:
-    """Return what the chapter compares, its ratio beside ours, and whether they agree."""
+    """Return the chapter's comparisons: its ratio, ours, and whether they agree."""
     known, rows = _by_name(experiments), []
     for compared in book.COMPARISONS:
         ours, verdict = _compare(known, compared)
@@ -31,11 +31,13 @@ def comparisons(experiments: list[Experiment]) -> Table:
         shown = (" → ".join(map(number, pair)) for pair in (theirs, ours))
         rows.append([f"{name}: {figure_name(metric)}, before → after", *shown, verdict])
     columns = ["what the chapter compares", "the book", "ours [95 %]", "verdict"]
-    return Table(columns, rows, f"Times faster, then quality. Book: {book.SOURCE}.")
+    return Table(
+        columns, rows, f"Ratios are times faster; the last rows are quality. Book: {book.SOURCE}."
+    )
 
 
 def figures(experiments: list[Experiment]) -> Table:
-    """Return every printed figure beside ours; its verdict is that of its ratio to a baseline."""
+    """Return every printed figure and ours; the verdict is about its ratio to the baseline."""
     known, rows = _by_name(experiments), []
     compared = {(one.experiment, one.after, one.figure): one for one in book.COMPARISONS}
     for printed in book.FIGURES:
@@ -57,7 +59,7 @@ def figures(experiments: list[Experiment]) -> Table:
         for arm, printed, value, judged in zip(("before", "after"), theirs, shown, said):
             what = [f"{name}: {arm}", figure_name(metric), str(printed), value, judged, ""]
             rows.append(what)
-    columns = ["arm", "figure", "the book", "ours", "verdict", "how the book took it"]
+    columns = ["arm", "figure", "the book", "ours", "verdict", "how the book measured it"]
     return Table(columns, rows, f"Book: {book.SOURCE}, on its author's GPU machine.")
 
 

@@ -22,7 +22,7 @@ from mxopt.report import book_tables, plots, results
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 # What a notebook is called by the folder of its records.
-TITLES = {"8_1": "The tour", "8_2": "Image segmentation", "8_3": "Translation"}
+TITLES = {"8_1": "Features", "8_2": "Image segmentation", "8_3": "Translation"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def page(folder: str | Path) -> str:
     experiments = [experiment for _, experiment in found]
     best = results.best_pairs(experiments)
     overview = plots.intervals({_short(row[0]): ratio for ratio, row in best},
-                               "What came out best of every experiment")  # fmt: skip
+                               "The pair with the largest ratio of each experiment")  # fmt: skip
     chapters: dict[str, list[Section]] = {}
     for path, experiment in found:
         section = _section(path, folder, experiment)
@@ -91,7 +91,7 @@ def _section(path: Path, folder: Path, experiment: Experiment) -> Section:
 
 def _pictures(folder: Path) -> list[Section]:
     found = [(path.stem, _address(path)) for path in sorted(folder.glob("*.png"))]
-    return [Section("To look at", [], found)] if found else []
+    return [Section("Pictures", [], found)] if found else []
 
 
 def _chapter(path: Path, folder: Path) -> str:

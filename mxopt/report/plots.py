@@ -13,7 +13,7 @@ MARKERS = "os^Dv<>p"
 
 
 def bars(experiment: Experiment):
-    """Return one bar an arm, its median, with every single run as a dot."""
+    """Return a bar for each arm, its median, with every run as a dot."""
     figure, axes = _axes(0.5 * len(experiment.arms) + 1.2)
     names = list(experiment.arms)
     for row, arm in enumerate(names):
@@ -33,7 +33,11 @@ def bars(experiment: Experiment):
 def intervals(ratios: dict[str, Ratio], title: str = ""):
     """Return ratios with their intervals, one line each, on a logarithmic axis.
 
-    What is right of 1 is faster; an interval that holds 1 shows nothing.
+    Values right of 1 are faster; an interval that contains 1 is not significant.
+
+    Args:
+        ratios: ratios by the name of their line.
+        title: title of the plot.
     """
     figure, axes = _axes(0.55 * len(ratios) + 1.1)
     names = list(ratios)
@@ -49,7 +53,7 @@ def intervals(ratios: dict[str, Ratio], title: str = ""):
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     shortest, longest = axes.get_xlim()
-    # Within a decade the numbers between its ends are needed, beyond it they would overlap.
+    # Minor tick labels are needed within one decade; over more they would overlap.
     axes.xaxis.set_minor_formatter("{x:g}" if longest < 10 * shortest else "")
     axes.set_yticks(range(len(names)), names, fontsize="small")
     axes.set_ylim(len(names) - 0.5, -0.8)
@@ -59,9 +63,9 @@ def intervals(ratios: dict[str, Ratio], title: str = ""):
 
 
 def waterfall(found: Ablation):
-    """Return the way from before to after, one step a lever, as high as its share.
+    """Return a waterfall plot from before to after, one step for each lever's share.
 
-    The axis is logarithmic, so that equal factors are equally high.
+    The axis is logarithmic, so that equal factors have equal heights.
     """
     figure, axes = _axes(3.6)
     names = [*found.levers, "all of them"]
@@ -90,9 +94,10 @@ def waterfall(found: Ablation):
 
 
 def lines(experiment: Experiment, across: str, by):
-    """Return the median figure against a switch, one line a group of arms.
+    """Return the median figure against a switch, one line for each group of arms.
 
     Args:
+        experiment: the experiment.
         across: the switch on the horizontal axis, such as ``batch_size``.
         by: maps an arm's plan to the name of its line.
     """
@@ -116,7 +121,12 @@ def lines(experiment: Experiment, across: str, by):
 
 
 def curves(experiment: Experiment, event_figure: str = "train_loss"):
-    """Return a figure of every epoch, and of the checks within it, against the seconds trained."""
+    """Return a figure of every epoch, and of the checks within it, against seconds of training.
+
+    Args:
+        experiment: the experiment.
+        event_figure: the figure, such as ``train_loss`` or ``validation_mIoU``.
+    """
     figure, axes = _axes(3.4)
     for index, (arm, runs) in enumerate(experiment.runs.items()):
         label = arm
@@ -134,7 +144,7 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
 
 
 def pictures(columns: dict[str, list]):
-    """Return images side by side, one row a sample and one titled column a kind.
+    """Return a grid of images: one row for each sample, one titled column for each kind.
 
     Args:
         columns: for each title a list of NumPy arrays, uint8 (height, width, 3) or class numbers
@@ -167,7 +177,12 @@ def _axes(height):
 
 
 def tidy(axes, title: str = "") -> None:
-    """Give Matplotlib's axes what all plots here have: a title on the left, a faint grid."""
+    """Apply the common style to Matplotlib's axes: a title on the left, a faint grid.
+
+    Args:
+        axes: the axes.
+        title: the title.
+    """
     axes.set_title(title, fontsize="medium", loc="left")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -103,10 +103,10 @@ def page(folder: str | Path) -> str:
         plots = sorted(plots_folder(path).glob("*.png"))
         parts += [f"![{plot.stem}]({plot.relative_to(folder).as_posix()})" for plot in plots]
         if book.beside(experiment.name):
-            parts += ["The book's figures, another machine's, beside ours:",
+            parts += ["The book's figures, from another machine, and ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
     measured = [experiment for _, experiment in experiments]
-    parts += ["## The book, beside ours", str(book_tables.comparisons(measured))]
+    parts += ["## Comparison with the book", str(book_tables.comparisons(measured))]
     parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
     return "\n\n".join(parts) + "\n"
 
@@ -119,16 +119,16 @@ def write_page(folder: str | Path) -> Path:
 
 
 def headline(folder: str | Path) -> report.Table:
-    """Return of every experiment below a folder the pair that came out best, for a README.
+    """Return for every experiment below a folder the pair with the largest ratio, for a README.
 
-    Where nothing helped, that one says so.
+    Pairs whose quality fell are left out, unless an experiment has no others.
     """
     rows = [row for _, row in best_pairs([e for _, e in read_experiments(folder)])]
     return report.Table(["experiment", *report.PAIRS[1:]], rows).with_notes(report.DIFFERS)
 
 
 def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
-    """Return of every experiment the pair that came out best: its ratio and its row in a table.
+    """Return for every experiment the pair with the largest ratio: the ratio and its table row.
 
     An experiment with a target has two: by its figure, and by the time to the target.
     """
@@ -190,8 +190,9 @@ def _heading(folder: Path, runs: list[Run]) -> list[str]:
     return [
         "\n".join(lines),
         "Every figure below is computed from the run records in this folder. A ratio is the "
-        "geometric mean over pairs of interleaved runs, above 1 is better, with its 95 % interval; "
-        "a speed-up is claimed only where the interval leaves out 1 and quality holds.",
+        "geometric mean over pairs of interleaved runs, with its 95 % interval; above 1 is better. "
+        "A speed-up is claimed only if the interval excludes 1 and quality holds. An option that "
+        "an arm does not set is shown as `default`.",
     ]
 
 

@@ -1,7 +1,7 @@
-"""Reports: tables and plots, every figure of them computed from run records.
+"""Tables of experiments: every figure is computed from run records.
 
-In a notebook a :class:`Table` shows itself; ``results_page`` writes the same tables into
-``RESULTS.md`` by reading the records again.
+In a notebook a :class:`Table` is displayed as HTML; :mod:`mxopt.report.results` writes the same
+tables into ``RESULTS.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mxopt.measure import Ablation, Experiment, TimeToTarget, time_to_target
 from mxopt.report import book
 
 TIMES = " \N{MULTIPLICATION SIGN} "
-# What every table of pairs shows.
+# The columns of every table of pairs.
 DIFFERS = "what differs"
 PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
 # Characters of a cell; a longer one would make its column push the figures out of sight.
@@ -24,7 +24,7 @@ LONGEST_CELL = 100
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text that notebooks show as HTML and files keep as Markdown.
+    """A table of text: HTML in notebooks, Markdown in files.
 
     Attributes:
         columns: the headings.
@@ -82,7 +82,12 @@ class Table:
 
 
 def number(value: float, unit: str = "") -> str:
-    """Return a figure with three significant digits and its unit; short times in µs."""
+    """Return a figure with three significant digits and its unit.
+
+    Args:
+        value: the figure; times below a millisecond are shown in µs.
+        unit: its unit, such as ``s``; none is shown if it is empty.
+    """
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "infinite"
     if unit == "s" and abs(value) < 1e-3:
@@ -92,7 +97,7 @@ def number(value: float, unit: str = "") -> str:
 
 
 def comparison(experiment: Experiment) -> Table:
-    """Return the experiment's pairs: what differs, both medians, the ratio with its interval."""
+    """Return a table of the experiment's pairs: what differs, medians, ratio with interval."""
     rows = []
     for baseline, arm in experiment.compared():
         ratio = experiment.ratio(arm, baseline)
@@ -113,7 +118,7 @@ def comparison(experiment: Experiment) -> Table:
 def clocks(experiment: Experiment) -> Table:
     """Return each pair's ratio by a clock that waits for the engine and by one that does not.
 
-    A *phantom* is a speed-up that only the clock without waiting sees: it timed the enqueueing.
+    A *phantom* speed-up is seen only by the clock that does not wait: it timed the enqueueing.
     """
     rows = []
     for baseline, arm in experiment.compared():
@@ -128,14 +133,16 @@ def clocks(experiment: Experiment) -> Table:
             if not phantom and without.verdict != waiting.verdict:
                 verdict = "the clocks disagree"
             rows.append([f"{baseline} → {arm}", str(without), str(waiting), verdict])
-    columns = ["pair", "by a clock that does not wait", "by one that waits", "verdict"]
-    return Table(columns, rows, _caption(experiment, "times better by two clocks of the same runs"))
+    columns = ["pair", "ratio without waiting", "ratio with waiting", "verdict"]
+    return Table(
+        columns, rows, _caption(experiment, "times better, by two clocks in the same runs")
+    )
 
 
 def targets(experiment: Experiment) -> Table:
-    """Return the experiment's pairs by the time to the quality that the first of them ended with.
+    """Return a table of the times until an arm reaches the final quality of the other.
 
-    Medians over the pairs; a run that never got there makes the time infinite.
+    Medians over the pairs of runs; the time of a run that never reaches it is infinite.
     """
     rows = []
     for baseline, arm in experiment.compared():
@@ -151,16 +158,18 @@ def targets(experiment: Experiment) -> Table:
             result = ["no ratio", f"{found.missed} of {count} runs never reached the target"]
         differing = factors(experiment.factors(arm, baseline))
         rows.append([f"{baseline} → {arm}", differing, *times, *result])
-    about = f"seconds until the {figure_name(experiment.target)} that before ended with"
+    goal = figure_name(experiment.target)
+    about = f"seconds until {goal} reaches its final value in the first arm's run of the same seed"
     return Table(PAIRS, rows, _caption(experiment, about)).with_notes(DIFFERS)
 
 
 def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:
-    """Return one row an arm with medians of several figures.
+    """Return one row for each arm with medians of several figures.
 
     Args:
-        figures: names of figures and their units, such as ``{"seconds": "s"}``; the one that
-            the experiment compares if none are given.
+        experiment: the experiment.
+        figures: names of figures and their units, such as ``{"seconds": "s"}``; by default the one
+            that the experiment compares.
     """
     figures = figures or {experiment.figure: experiment.unit}
     rows = []
@@ -171,20 +180,28 @@ def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table
 
 
 def beside_book(experiment: Experiment) -> Table:
-    """Return the book's figures beside ours: another machine and other work, so only the
-    direction of the ratios can be compared."""
+    """Return the book's figures and ours.
+
+    The book's are from another machine and mostly other work, so only the direction of the ratios
+    can be compared.
+    """
     rows = []
     for arm, printed in book.beside(experiment.name).items():
         known = arm in experiment.arms
         ours = _median(experiment, arm) if known else "not measured (not part of this tier)"
         rows.append([arm, number(printed.value, printed.unit), ours, printed.note])
-    columns = ["arm", "the book's figure", "ours", "how the book took it"]
+    columns = ["arm", "the book", "ours", "how the book measured it"]
     source = f"book: {book.SOURCE}, on its author's GPU machine"
     return Table(columns, rows, _caption(experiment, source))
 
 
 def target(found: TimeToTarget, name: str) -> Table:
-    """Return each pair of runs with the time it took to the target, and the ratio below."""
+    """Return each pair of runs with its times to the target, and the ratio as a caption.
+
+    Args:
+        found: the times.
+        name: what is compared with the target, such as ``validation mIoU``.
+    """
     rows = [
         [str(pair), number(goal), number(before, "s"), _reached(after)]
         for pair, (goal, before, after) in enumerate(
@@ -192,15 +209,15 @@ def target(found: TimeToTarget, name: str) -> Table:
         )
     ]
     if found.ratio:
-        caption = f"{found.ratio} times sooner: {found.ratio.verdict}"
+        caption = f"times faster: {found.ratio} ({found.ratio.verdict})"
     else:
         caption = f"no ratio: {found.missed} of {len(rows)} runs never reached the target"
-    columns = ["pair", f"target ({name})", "before reached it", "after reached it"]
+    columns = ["pair", f"target ({name})", "reached by before", "reached by after"]
     return Table(columns, rows, caption)
 
 
 def tables(experiment: Experiment) -> list[Table]:
-    """Return the tables that say what an experiment found, as a page shows them."""
+    """Return the tables of an experiment's results, in the order a page shows them."""
     if experiment.orders:
         return [ablation(Ablation(experiment))]
     if experiment.workload == "mxopt.chapter.workloads:profile":
@@ -213,7 +230,7 @@ def tables(experiment: Experiment) -> list[Table]:
 
 
 def ablation(found: Ablation) -> Table:
-    """Return what each lever gives alone, on top of all others, and as its share of the whole."""
+    """Return the effect of each lever: alone, added to all others, and as a share of the whole."""
     rows = [
         [lever, *(str(ratio or "not measured") for ratio in
                   (found.alone(lever), found.left_out(lever), found.share(lever)))]
@@ -224,19 +241,19 @@ def ablation(found: Ablation) -> Table:
     product = TIMES.join(f"{share.value:.2f}" for share in shares) if all(shares) else ""
     how = "every order" if found.exact else f"{len(found.orders)} sampled orders"
     caption = (
-        f"{_caption(found.experiment, figure_name(found.experiment.figure))} Times better. Shares "
-        f"are averaged over {how} and multiply to the whole: {product}. That is "
-        f"{found.interaction():.2f} times the product of all levers alone."
+        f"{_caption(found.experiment, figure_name(found.experiment.figure))} All columns are times "
+        f"better. Shares are averaged over {how} and multiply to the whole: {product}. The whole "
+        f"is {found.interaction():.2f} times the product of the levers alone."
     )
     return Table(["lever", "alone", "added to all others", "share [95 %]"], rows, caption)
 
 
 def operators(experiment: Experiment, most: int = 10) -> Table:
-    """Return where the time goes: seconds of an epoch by operator, the slowest first.
+    """Return the seconds of an epoch by operator, the slowest first.
 
     Args:
         experiment: of the workload ``mxopt.chapter.workloads.profile``.
-        most: rows; what is left is summed up in one more.
+        most: number of operators shown; the others are summed in one more row.
     """
     seconds = {
         arm: {} if experiment.why_not(arm) else experiment.runs[arm][0].figures["operator_seconds"]
@@ -254,7 +271,7 @@ def operators(experiment: Experiment, most: int = 10) -> Table:
     left = (sum(found.get(name, 0.0) for name in names[most:]) for found in seconds.values())
     rows.append([f"{len(names[most:])} others", *(number(value, "s") for value in left)])
     rows.append(["the epoch", *(_median(experiment, arm) for arm in experiment.arms)])
-    about = "operators of the second epoch, one by one, forwards and backwards together"
+    about = "operators of the second epoch, run one by one, forward and backward pass together"
     return Table(["operator", *experiment.arms], rows, _caption(experiment, about))
 
 
@@ -271,7 +288,7 @@ def factors(differing: dict[str, tuple]) -> str:
 
 
 def figure_name(name: str) -> str:
-    """Return a figure's name as a person would write it."""
+    """Return a figure's name with spaces, as text shows it."""
     return name.replace("_", " ")
 
 
@@ -282,14 +299,14 @@ def data_kind(experiment: Experiment) -> str:
 
 
 def _plain(value):
-    """Return a list or a dictionary as words, anything else as it is."""
+    """Return a list or a dictionary as text, anything else unchanged."""
     if isinstance(value, dict):
         value = [f"{key}={one}" for key, one in value.items()]
     return " and ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _caption(experiment, about):
-    """Return what stands under a table: what it shows, the data, and why arms have no figure."""
+    """Return a table's caption: what it shows, the data, and why arms have no figure."""
     reasons: dict = {}
     for arm in experiment.arms:
         if experiment.why_not(arm):

@@ -29,7 +29,7 @@ def test_every_experiment_and_every_headline_is_on_it():
     for ratio, _ in results.best_pairs(experiments):
         assert str(ratio) in page
     assert "mxopt reproduce --tier cpu --only 8_2" in page
-    assert "The book, beside ours" in page
+    assert "Comparison with the book" in page
 
 
 def test_the_page_is_written_on_demand(tmp_path, capsys):

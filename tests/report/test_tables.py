@@ -83,7 +83,7 @@ def test_numbers_read_like_numbers(value, text):
     assert report.number(value, "s") == text
 
 
-def test_what_differs_is_said_in_words():
+def test_what_differs_is_listed_with_both_values():
     differing = {
         "batch_size": (4, 2),
         "optimized": (["taps"], ["folding", "taps"]),
