@@ -151,7 +151,7 @@ def test_of_many_workers_each_needs_its_part_of_a_batch(monkeypatch):
 
 
 def test_sentences_are_judged_by_the_longest():
-    made = translation(stand_in=True, limit=64, vocabulary=300, layers=1, units=16, heads=2,
+    made = translation(stand_in=True, limit=64, vocabulary=400, layers=1, units=16, heads=2,
                        hidden=32, loss="fused")  # fmt: skip
     data = made.data()
     longest = max(len(side) for row in range(64) for side in data.transform(*data.train[row])) + 1
