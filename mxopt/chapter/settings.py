@@ -126,7 +126,7 @@ SETTINGS = {
             "checks": 2,
             "training": {
                 "stand_in": True,
-                "limit": 1400,
+                "limit": 2000,
                 "vocabulary": 600,
                 "layers": 2,
                 "units": 64,
@@ -139,7 +139,7 @@ SETTINGS = {
             "learning": {
                 "after": {
                     "bucketing": "tokens",
-                    "batch_size": 512,
+                    "batch_size": 224,
                     "schedule": "inverse_sqrt",
                     "warmup_epochs": 0.5,
                     "learning_rate": 0.004,
