@@ -9,12 +9,13 @@ import importlib
 from mxopt import compat
 from mxopt.core import old_names
 from mxopt.core.plan import Plan
+from mxopt.core.version import VERSION
 from mxopt.methods import METHODS  # each adds its rule to the plan
 
 compat.activate()
 old_names.install()
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _LAZY = {
     "bucketing": "mxopt.methods.bucketing.bucketing",

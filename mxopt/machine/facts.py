@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import psutil
 
+from mxopt.core.version import VERSION
 from mxopt.machine.build import enabled_features, openmp_runtimes
 from mxopt.machine.nvidia import CUDA_PACKAGES, package_version, survey_gpus
 from mxopt.machine.processor import cpu, memory_available, shared_memory
@@ -32,15 +33,13 @@ def environment() -> dict:
     Meant to be called in the measured process once MXNet is imported there: features and the
     OpenMP runtime are those in use. Starts no process and imports nothing heavy.
     """
-    import mxopt  # at call time: its version stands below the import of this room
-
     mxnet = sys.modules.get("mxnet")
     found, no_gpus = survey_gpus()
     shared = shared_memory()
     return {
         "python": platform.python_version(),
         "packages": {
-            "mxopt": mxopt.__version__,
+            "mxopt": VERSION,
             **{name: v for name in RECORDED_PACKAGES if (v := package_version(name))},
         },
         "platform": platform.platform(),

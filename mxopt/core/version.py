@@ -1,0 +1,3 @@
+"""The version of mxopt."""
+
+VERSION = "0.2.0"
