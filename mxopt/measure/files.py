@@ -13,11 +13,16 @@ DESCRIPTION = "experiment.json"
 
 
 def find_experiments(folder: str | os.PathLike) -> list[Path]:
-    """Return every experiment in a folder or below it: its own folder, or the packed file.
+    """Return every experiment in a folder or below it, each a folder or a packed file.
+
+    Args:
+        folder: where to look; a packed file is returned as it is.
 
     Raises:
         RecordError: one is there as both, or a file cannot be read.
     """
+    if Path(folder).is_file():
+        return [Path(folder)]
     folders = {path.parent for path in Path(folder).rglob(DESCRIPTION)}
     files = {path for path in Path(folder).rglob("*.jsonl")
              if path.parent not in folders and not _is_record(path)}  # fmt: skip

@@ -26,7 +26,7 @@ from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
 from mxopt.report.card import Card, read_cards
 
-RECORDS = ("docs/results", "benchmarks/records", "docs/clusters")
+RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
 PAGE = "docs/methods.md"
 README = "README.md"
 COLUMNS = ["experiment", *report.PAIRS[:2], *report.PAIRS[4:], "data", "machine"]
