@@ -84,6 +84,7 @@ class Plan:
         batch_size: samples a step, over all devices of all processes.
         learning_rate, momentum, weight_decay: of the optimizer; momentum is SGD's only.
         clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
+        clip_value: largest absolute value of each number of the gradient; ``None`` does not clip.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
             ``inverse_sqrt`` (of the step, from the end of the warm-up on, as the Transformer's).
         warmup_epochs: epochs of linear warm-up before the schedule.
@@ -125,6 +126,7 @@ class Plan:
     momentum: float = at_least(0, 0.0)
     weight_decay: float = at_least(0, 0.0)
     clip_norm: float | None = at_least(0, None)
+    clip_value: float | None = at_least(0, None)
     schedule: str = choice("constant", "poly", "cosine", "inverse_sqrt")
     warmup_epochs: float = at_least(0, 0)
     swa_start: float | None = at_least(0, None)

@@ -14,6 +14,7 @@ from mxopt.methods.engine import Engine
 from mxopt.methods.fused_loss import FusedLoss
 from mxopt.methods.gradient_accumulation import GradientAccumulation
 from mxopt.methods.gradient_clipping import GradientClipping
+from mxopt.methods.gradient_clipping_by_value import GradientClippingByValue
 from mxopt.methods.graph_rewrites import GraphRewrites
 from mxopt.methods.hybridize import Hybridize
 from mxopt.methods.input_pipeline import InputPipeline
@@ -53,6 +54,7 @@ METHODS: tuple[type[Method], ...] = (
     # the updates
     LRSchedule,
     GradientClipping,
+    GradientClippingByValue,
     GradientAccumulation,
     WeightAveraging,
 )
