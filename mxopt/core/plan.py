@@ -90,6 +90,8 @@ class Plan:
         warmup_epochs: epochs of linear warm-up before the schedule.
         swa_start: epochs after which the weights of all further steps are averaged, such as 0.5;
             the average is validated and tested. ``None`` does not average.
+        ema_decay: decay of an exponential moving average of the weights, such as 0.99, which is
+            validated and tested; ``None`` does not average.
         grad_accumulation: batches whose gradients are summed before one update, which is that of
             one batch so many times as large.
         epochs: passes over the training set.
@@ -130,6 +132,7 @@ class Plan:
     schedule: str = choice("constant", "poly", "cosine", "inverse_sqrt")
     warmup_epochs: float = at_least(0, 0)
     swa_start: float | None = at_least(0, None)
+    ema_decay: float | None = at_least(0, None)
     grad_accumulation: int = at_least(1, 1)
     epochs: int = at_least(1, 1)
     seed: int = at_least(0, 0)

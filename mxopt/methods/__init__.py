@@ -11,6 +11,7 @@ from mxopt.methods.bucketing import Bucketing
 from mxopt.methods.cpu_operators import CpuOperators
 from mxopt.methods.data_parallel import DataParallel
 from mxopt.methods.engine import Engine
+from mxopt.methods.exponential_moving_average import ExponentialMovingAverage
 from mxopt.methods.fused_loss import FusedLoss
 from mxopt.methods.gradient_accumulation import GradientAccumulation
 from mxopt.methods.gradient_clipping import GradientClipping
@@ -57,6 +58,7 @@ METHODS: tuple[type[Method], ...] = (
     GradientClippingByValue,
     GradientAccumulation,
     WeightAveraging,
+    ExponentialMovingAverage,
 )
 
 __all__ = ["METHODS", "Method", "TrainingRun", "check_environment", "environment"]
