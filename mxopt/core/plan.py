@@ -83,6 +83,7 @@ class Plan:
         optimizer: ``sgd``, or ``adam`` with the decay rates of the Transformer (0.9, 0.98).
         batch_size: samples a step, over all devices of all processes.
         learning_rate, momentum, weight_decay: of the optimizer; momentum is SGD's only.
+        label_smoothing: share of the target that is spread over all classes, such as 0.1.
         clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
         clip_value: largest absolute value of each number of the gradient; ``None`` does not clip.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
@@ -127,6 +128,7 @@ class Plan:
     learning_rate: float = at_least(0, 0.1)
     momentum: float = at_least(0, 0.0)
     weight_decay: float = at_least(0, 0.0)
+    label_smoothing: float = at_least(0, 0.0)
     clip_norm: float | None = at_least(0, None)
     clip_value: float | None = at_least(0, None)
     schedule: str = choice("constant", "poly", "cosine", "inverse_sqrt")

@@ -20,6 +20,7 @@ from mxopt.methods.graph_rewrites import GraphRewrites
 from mxopt.methods.hybridize import Hybridize
 from mxopt.methods.input_pipeline import InputPipeline
 from mxopt.methods.kvstore import KVStore
+from mxopt.methods.label_smoothing import LabelSmoothing
 from mxopt.methods.layer_freezing import LayerFreezing
 from mxopt.methods.lr_schedule import LRSchedule
 from mxopt.methods.memory_allocator import MemoryAllocator
@@ -53,6 +54,7 @@ METHODS: tuple[type[Method], ...] = (
     Bucketing,
     ProgressiveResizing,
     # the updates
+    LabelSmoothing,
     LRSchedule,
     GradientClipping,
     GradientClippingByValue,
