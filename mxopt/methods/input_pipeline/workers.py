@@ -1,12 +1,21 @@
 """Worker processes that load batches, and are watched while they do.
 
-Gluon's ``DataLoader`` replaces a worker that died and goes on waiting for its batch, two minutes by
-default, without saying for which sample; where ``/dev/shm`` is full its workers die like that
-(apache/mxnet #18224). Here every worker has a pipe of its own and a place in which it notes the
-sample it is at, so that a worker that dies is noticed as soon as its batch is wanted, one that
-hangs after ``TIMEOUT``, and both by name. Arrays travel through shared memory, as Gluon's do, but
-not through new memory for each batch, which the kernel would have to clear, and both sides to have
-mapped page by page.
+Why not ``gluon.data.DataLoader(num_workers=...)``? Not for speed, but for what happens when
+something goes wrong:
+
+- *a worker dies*: Gluon: it is replaced; a bare ``TimeoutError`` after two minutes, or a
+  ``ConnectionResetError``. Here: ``DataError`` as soon as its batch is wanted, with signal and
+  sample.
+- *``/dev/shm`` is full*: Gluon: a worker dies (apache/mxnet #18224), see above. Here: checked
+  before the start; named if it happens.
+- *a worker hangs*: Gluon: ``TimeoutError`` without the sample. Here: ``DataError`` with it.
+- *a sample raises*: Gluon: the exception, with the worker's traceback. Here: the same.
+- *the parent is killed*: Gluon: workers end when their batch is done. Here: they end at once.
+- *memory of a batch*: Gluon: new shared memory each time, to be cleared by the kernel and mapped
+  by both sides. Here: shared buffers that are reused.
+
+Every worker has a pipe of its own and a place in which it notes the sample it is at. Workers are
+forked, which is unsafe once CUDA has been started (apache/mxnet #18734).
 """
 
 from __future__ import annotations
@@ -17,6 +26,8 @@ import multiprocessing
 import multiprocessing.util
 import os
 import signal
+import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -51,6 +62,7 @@ class Workers:
 
     def __init__(self, dataset, count: int, timeout: float = TIMEOUT):
         self._timeout, self._ticket = timeout, 0
+        self._received: dict = {}  # by ticket, what came before it was wanted
         self._at = memoryview(mmap.mmap(-1, 8 * count)).cast("q")
         # Workers make their sockets in this process's folder, which goes when it ends.
         multiprocessing.util.get_temp_dir()
@@ -66,6 +78,7 @@ class Workers:
             process = context.Process(target=_work, args=arguments, daemon=True)
             process.start()
             theirs.close()
+            _limit_sending(ours, timeout)
             self._processes.append(process)
             self._pipes.append(ours)
         # Runs when this object goes or the process ends, and never in a fork of it.
@@ -86,12 +99,17 @@ class Workers:
         """
         pending: deque = deque()
         slots = slots_each(len(self._pipes), ahead)
+        self._first = self._ticket
+        self._received.clear()
         for samples in batches:
             turn, number = divmod(self._ticket, len(self._pipes))
             try:
+                # A worker whose batches nobody takes soon takes no more work, and both would wait.
+                while self._pipes[number].poll():
+                    self._take(number)
                 # What was in the slot is of a batch that was received, or of a pass that was left.
                 self._pipes[number].send((self._ticket, turn % slots, samples))
-            except OSError:
+            except (OSError, EOFError):
                 raise self._lost(number, samples) from None
             pending.append((self._ticket, samples))
             self._ticket += 1
@@ -104,18 +122,25 @@ class Workers:
         number = ticket % len(self._pipes)
         pipe, process = self._pipes[number], self._processes[number]
         deadline = time.monotonic() + self._timeout
-        found = -1
-        while found != ticket:  # what comes before it is of a pass that was left
+        while ticket not in self._received:
             ready = wait([pipe, process.sentinel], max(0, deadline - time.monotonic()))
             if pipe not in ready:
                 raise self._lost(number, samples)
             try:
-                found, batch = pipe.recv()
+                self._take(number)
             except (OSError, EOFError):  # it died between its message and the memory named in it
                 raise self._lost(number, samples) from None
+        batch = self._received.pop(ticket)
         if isinstance(batch, Exception):
             raise batch
         return _copied(batch)
+
+    def _take(self, number: int) -> None:
+        """Take a worker's next batch from its pipe, and keep it unless a pass that was left wanted
+        it."""
+        ticket, batch = self._pipes[number].recv()
+        if ticket >= self._first:
+            self._received[ticket] = batch
 
     def _lost(self, number: int, samples: list[int]) -> DataError:
         """Stop all workers and return what is to be said of one of them."""
@@ -167,6 +192,13 @@ def check_shared_memory(batch: int, count: int, ahead: int) -> None:
             f"{free / 2**20:,.1f} MiB free: set num_workers=0, take less prefetch or "
             "smaller batches, or enlarge it (docker run --shm-size=2g)"
         )
+
+
+def _limit_sending(pipe, seconds: float) -> None:
+    """Make sending fail with an ``OSError`` after some seconds in which nobody makes room."""
+    with socket.socket(fileno=os.dup(pipe.fileno())) as end:  # another name of the same socket
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def _copied(batch):

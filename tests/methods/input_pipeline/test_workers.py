@@ -76,6 +76,21 @@ def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
     assert [batch.asnumpy()[:, 0].tolist() for batch in kept] == 2 * BATCHES
 
 
+@pytest.mark.timeout(30)
+def test_any_number_of_batches_may_be_under_way():
+    """More than the pipe to a worker and the one back hold together, some hundreds each."""
+    batches = [[number % 12] for number in range(1500)]
+    found = [batch.asnumpy()[0, 0] for batch in Workers(Sick(), 1).load(batches, 1400)]
+    assert found == [number for [number] in batches]
+
+
+@pytest.mark.timeout(30)
+def test_a_worker_that_hangs_is_noticed_while_it_takes_no_more_batches():
+    watched = Workers(Sick(lambda: time.sleep(300)), 1, timeout=0.5)
+    with pytest.raises(DataError, match=r"has not delivered for 0\.5 s, at sample 7"):
+        list(watched.load([[7]] * 5000, 4900))
+
+
 @pytest.mark.fault(
     "workers",
     "a worker is killed",
