@@ -1,6 +1,7 @@
 """The tour itself is executed by `make reproduce`; here, how notebooks are run and kept."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 
 from mxopt.chapter import reproduce, tiers
 from mxopt.chapter.reproduce import NotebookError
-from mxopt.chapter.tiers import Tier
 from mxopt.core.errors import DataError, PlanError, RecordError
 
 CHAPTER = Path(__file__).parents[2] / "ch08"
@@ -56,7 +56,8 @@ def test_the_notebooks_say_why_the_tier_was_picked_and_the_time_is_said_first(
 ):
     for name in ("MXOPT_TIER", "MXOPT_TIER_WHY", "MXOPT_RESULTS"):
         monkeypatch.setenv(name, "")
-    monkeypatch.setattr(reproduce.tiers, "pick_tier", lambda tier: Tier("smoke", "no network"))
+    monkeypatch.setattr(tiers, "pick_tier", lambda tier: tiers.Tier("smoke", "no network"))
+    monkeypatch.setitem(tiers.MINUTES, "smoke", {"8_1": 4, "8_2": 2})
     (tmp_path / "in").mkdir()
     notebook(tmp_path / "in" / "8_1.ipynb", MEASURE)
     notebook(tmp_path / "in" / "8_2.ipynb", "1 + 1")
@@ -65,13 +66,11 @@ def test_the_notebooks_say_why_the_tier_was_picked_and_the_time_is_said_first(
         "tier: smoke (no network)" in nbformat.read(home / "8_1.ipynb", 4).cells[1].outputs[0].text
     )
     said = capsys.readouterr().out
-    minutes = tiers.MINUTES["smoke"]["8_1"] + tiers.MINUTES["smoke"]["8_2"]
-    assert f"time: about {minutes} min in all" in said
-    assert f"0 %, 8_1: A heading, about {minutes} min left" in said
+    assert "time: about 6 min in all" in said
+    assert "0 %, 8_1: A heading, about 6 min left" in said
     assert said.index("time:") < said.index("8_1: A heading")
     # A notebook took less than a second in place of minutes, and so will the other one.
-    assert "50 %, 8_2: A heading, about" in said
-    assert "about 2 min left" not in said.partition("50 %")[2]
+    assert re.search(r"67 %, 8_2: A heading, about \d+ s left", said)
 
 
 @pytest.mark.fault(
