@@ -1,3 +1,5 @@
+import os
+
 import draw_streets
 import numpy as np
 import pytest
@@ -24,9 +26,16 @@ def test_the_shipped_archive_is_whole_and_small(streets):
     assert (STAND_INS / "streets.zip").stat().st_size < 3_000_000
 
 
-def test_packing_the_same_files_again_gives_the_same_archive(streets, tmp_path):
-    pack(streets, tmp_path / "again.zip")
-    assert (tmp_path / "again.zip").read_bytes() == (STAND_INS / "streets.zip").read_bytes()
+def test_an_archive_depends_on_names_and_content_alone(tmp_path):
+    for folder, names in (("first", "ab"), ("second", "ba")):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text(name)
+    os.utime(tmp_path / "second" / "a", (10**9, 10**9))
+    (tmp_path / "second" / "a").chmod(0o600)
+    for folder in ("first", "second"):
+        pack(tmp_path / folder, tmp_path / f"{folder}.zip")
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
 
 
 def test_every_scene_has_people_and_more_street_than_people(streets):
