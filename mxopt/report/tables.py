@@ -81,13 +81,15 @@ class Table:
     __str__ = markdown
 
 
-def number(value: float, unit: str = "") -> str:
-    """Return a figure with three significant digits and its unit.
+def number(value: float | str, unit: str = "") -> str:
+    """Return a figure with three significant digits and its unit; a text as it is.
 
     Args:
         value: the figure; times below a millisecond are shown in µs.
         unit: its unit, such as ``s``; none is shown if it is empty.
     """
+    if isinstance(value, str):
+        return value
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "infinite"
     if unit == "s" and abs(value) < 1e-3:

@@ -209,3 +209,7 @@ def test_runs_without_a_second_clock_have_no_such_table():
     only = [Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": 1.0})] * 2
     experiment = Experiment("e", "w", {"a": Plan(), "b": Plan()}, runs={"a": only, "b": only})
     assert report.clocks(experiment).rows == []
+
+
+def test_a_figure_that_is_a_text_is_shown_as_it_is():
+    assert report.number("nrefs:1|case:mixed") == "nrefs:1|case:mixed"
