@@ -13,12 +13,16 @@ TIER ?=
 RESULTS ?=
 LONG ?=
 RESUME ?=
+# Tests run in this many processes, each with one thread of OpenMP.
+TEST_PROCESSES ?= 2
+PYTEST := -m pytest -n $(TEST_PROCESSES) --dist worksteal
+ALL := -m 'slow or not slow'
 # The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-numpy2 test-cu112 test-cluster bench doctor fetch lint audit data clean setup colab
+.PHONY: help reproduce test test-slow test-all test-cu112 test-cluster bench doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -28,9 +32,15 @@ help:  ## list these commands
 reproduce: setup  ## set up, pick what this machine can do, run the notebooks, leave results/
 	@$(BIN)/mxopt reproduce $(OPTIONS)
 
-test: setup $(NUMPY2)/.ready  ## set up and run the tests, on NumPy 1.26 and on NumPy 2
-	$(BIN)/python -m pytest
-	$(NUMPY2)/bin/python -m pytest tests/compat tests/test_training.py tests/test_precision.py
+test: setup  ## set up and run the quick tests
+	$(BIN)/python $(PYTEST)
+	@echo 'The quick tests passed. "make test-all" also runs the slow ones, and those on NumPy 2.'
+
+test-slow: setup $(NUMPY2)/.ready  ## run what "make test" leaves out: slow tests, and NumPy 2
+	$(BIN)/python $(PYTEST) -m slow
+	$(NUMPY2)/bin/python $(PYTEST) $(ALL) tests/compat tests/train/test_fit.py tests/methods/precision
+
+test-all: test test-slow  ## run all tests
 
 doctor: setup  ## say what is here, what is missing, and how to mend it
 	@$(BIN)/mxopt doctor $(if $(TIER),--tier $(TIER))
@@ -56,7 +66,7 @@ test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
 
 test-cluster: setup $(CLUSTER)/.ready  ## check jobs under real ssh, MPICH and Open MPI (downloads about 50 MB)
-	$(BIN)/python -m pytest tests/cluster -rs
+	$(BIN)/python -m pytest $(ALL) tests/methods/kvstore/cluster -rs
 
 clean:  ## remove the environments and caches, keep the results
 	rm -rf $(VENV) $(NUMPY2) $(PEERS) $(CLUSTER) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,5 +1,6 @@
 import os
 import resource
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +13,19 @@ import mxopt  # noqa: F401  (before any test module imports MXNet)
 _here = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_here, *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
+def pytest_collection_modifyitems(items):
+    """Mark as slow what follows the first variants of a test that are to be quick."""
+    seen = Counter()
+    for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick:
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > quick.args[0]:
+                item.add_marker("slow")
 
 
 @pytest.fixture

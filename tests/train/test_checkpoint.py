@@ -1,3 +1,4 @@
+import functools
 import json
 import multiprocessing
 import os
@@ -66,11 +67,18 @@ PLANS = {
 }  # fmt: skip
 
 
+@functools.cache
+def undisturbed(name, checkpoint_steps=1000):
+    """Return the figures and losses of a plan's run that nothing stops, trained once for all."""
+    return train(PLANS[name], checkpoint_steps=checkpoint_steps)
+
+
+@pytest.mark.quick(len(PLANS))
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("stop", [1, 3])
 def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path, name, stop):
     plan = PLANS[name]
-    whole, losses = train(plan)
+    whole, losses = undisturbed(name)
     first, begun = train(plan, tmp_path, stop)
     assert first is None
     second, rest = train(plan, tmp_path)
@@ -90,6 +98,7 @@ def flipped(content):
     return content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("damage", [half, flipped])
 @pytest.mark.parametrize("end", ["params", "states", "json"])
 @pytest.mark.fault(
@@ -100,7 +109,7 @@ def flipped(content):
 )
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, end, damage, sees):
     plan = PLANS["momentum"]
-    _, losses = train(plan)
+    _, losses = undisturbed("momentum")
     train(plan, tmp_path, stop=3)
     assert sorted(path.name for path in tmp_path.glob("*.json")) == [
         "epoch-0002.json", "epoch-0003.json",
@@ -155,7 +164,8 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
     sees="resumed epochs...resumed steps",
     lost="the steps since the last checkpoint: at most 1,000, or what `--checkpoint-steps` says",
 )
-@pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "20"]])
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("where", [["--checkpoint-steps", "20"], ["--checkpoints"]])
 @pytest.mark.parametrize("delay", [0, 0.15])
 def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, delay):
     words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=1200"]
@@ -202,6 +212,7 @@ PHASES = {
 }
 
 
+@pytest.mark.quick(len(PHASES))
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize(
     ("every", "late"), [(1000, "epoch-0002.json"), (4, "epoch-0001-step-0000004.json")]
@@ -242,7 +253,7 @@ def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     sees(read_run(record).reason)
-    whole, losses = train(plan, checkpoint_steps=every)
+    whole, losses = undisturbed("momentum", every)
     figures, rest = train(plan, folder, checkpoint_steps=every)
     done = 6 * figures.get("resumed_epochs", 0) + figures.get("resumed_steps", 0)
     assert done >= (0 if phase in ("it reads data", "it sets up") else {1000: 12, 4: 10}[every])
@@ -259,7 +270,7 @@ def test_a_run_killed_in_any_phase_goes_on_as_if_nothing_had_happened(
 @pytest.mark.parametrize("short", [1, 700])
 def test_a_full_disk_leaves_the_checkpoints_before(tmp_path, little_disk, short, sees):
     plan = PLANS["momentum"]
-    _, losses = train(plan)
+    _, losses = undisturbed("momentum")
     train(plan, tmp_path, stop=2)
     room = (tmp_path / "epoch-0002.states").stat().st_size - short
     with little_disk(room), sees.raised(RecordError):

@@ -255,7 +255,8 @@ def trained_in_a_child(recipe: str, plan: str, on_setup: str = "") -> dict:
     return json.loads(child.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("hybridize", ["no", "static"])
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("hybridize", ["static", "no"])
 @pytest.mark.parametrize(
     ("recipe", "switches"),
     [

@@ -42,6 +42,7 @@ def test_gather_adds_up_on_the_first_context():
     assert total.asscalar() == 6
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("batch_size", [8, 3, 22])
 @pytest.mark.parametrize("preprocess", ["lazy", "cached"])
 def test_four_contexts_train_the_weights_of_one(batch_size, preprocess):

@@ -94,6 +94,7 @@ def test_device_resident_samples_are_spread_and_never_copied():
     assert [shard[1].context for shard in epoch[0].shards] == contexts
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("preprocess", choices("preprocess"))
 @pytest.mark.parametrize(("workers", "devices"), [(2, "cpu:0"), (5, "cpu:0"), (2, "cpu:0-1")])
 def test_workers_share_every_batch(preprocess, workers, devices):

@@ -44,6 +44,7 @@ def alone(plan, options):
     return kept, figures
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", JOBS)
 def test_many_workers_train_the_weights_of_one_process(tmp_path, name):
     """Sums are taken in another order, so float32's last digits may differ, and no more."""
@@ -65,6 +66,7 @@ def test_many_workers_train_the_weights_of_one_process(tmp_path, name):
     assert len(list(tmp_path.iterdir())) == plan.processes + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [3, 9])
 def test_many_workers_go_on_within_an_epoch_as_if_nothing_had_happened(tmp_path, last):
     """22 samples by 4 are 6 steps an epoch, and they can be left after 2 and 4 of them."""

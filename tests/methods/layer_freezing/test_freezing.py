@@ -56,6 +56,7 @@ def fitted(plan, frozen_by_hand=0, seen=None):
 PLAN = Plan(batch_size=4, epochs=3, learning_rate=0.5, momentum=0.9)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("preprocess", ["lazy", "cached", "device", "roundtrip"])
 @pytest.mark.parametrize("hybridize", ["no", "yes", "static", "fused"])
 def test_frozen_stages_teach_as_stages_without_gradients_do(preprocess, hybridize):

@@ -107,6 +107,7 @@ def test_clipping_measures_the_gradient_without_the_loss_scale():
     assert printed == "0.05\n"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("code", "says"),
     [

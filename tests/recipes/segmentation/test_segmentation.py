@@ -140,6 +140,7 @@ def test_the_classes_of_a_folder_of_ones_own_are_learnt(shapes):
     assert figures["test_mIoU"] > 0.5
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "switches", [{"num_workers": 1}, {"preprocess": "cached"}, {"devices": "cpu:0-1"}]
 )

@@ -99,6 +99,7 @@ def gluonnlp_translations(net, sources, beam, alpha, max_length):
     return results
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("beam", "alpha"), [(1, 1.0), (2, 0.0), (4, 0.6), (4, 1.5)])
 def test_it_finds_what_gluonnlp_s_search_finds(reverser, beam, alpha):
     net, sources = trained(reverser), sentences(40)

@@ -50,6 +50,7 @@ def test_a_language_of_ones_own_is_learnt(folder):
     assert events[0]["kind"] == "real"
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("loss", ["pick", "fused"])
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("hybridize", ["no", "static"])
