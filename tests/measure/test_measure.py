@@ -62,9 +62,9 @@ def test_a_run_ends_with_the_process_that_asked_for_it(tmp_path, sees):
         target=run, args=("toy:sleepy", Plan(), record, {"sleep": 60})
     )
     asking.start()
-    within(30, lambda: record.exists() and "environment" in record.read_text())
+    within(120, lambda: record.exists() and "environment" in record.read_text())
     asking.kill()
-    assert within(10, lambda: not being_written(record))
+    assert within(30, lambda: not being_written(record))
     sees(read_run(record).reason)
 
 

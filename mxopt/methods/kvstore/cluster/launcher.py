@@ -27,6 +27,8 @@ from mxopt.methods.kvstore.cluster.roles import Role
 GRACE = 5.0
 # Seconds that workers may take to end after a server has: it leaves when they have done their work.
 LEAVING = 30.0
+# Seconds that a process may take to die once it was killed; one that hangs in a driver never does.
+DYING = 30.0
 # ssh notices after 15 seconds that a host no longer answers.
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 # What of the launcher's own environment a process on another host needs as well.
@@ -148,7 +150,7 @@ def _end(members: list[_Member]) -> None:
             member.process.stdin.close()
         member.output.close()
     # What was killed still runs until the system gives it a moment to die.
-    last = time.monotonic() + GRACE
+    last = time.monotonic() + DYING
     groups = {member.process.pid for member in members}
     while any(map(_runs, groups)) and time.monotonic() < last:
         time.sleep(0.01)

@@ -66,7 +66,7 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
     expected = trained_alone(6, recipe)
     # What differs is the order in which gradients are added, and 36 steps carry it on.
     assert read_run(record).figures["test_loss"] == pytest.approx(expected["test_loss"], abs=2e-4)
-    assert within(2, lambda: not members())
+    assert within(20, lambda: not members())
 
     net = recipe.network([mx.cpu()])
     net(nd.zeros((1, 3, 32, 32)))
@@ -95,13 +95,13 @@ def test_a_killed_worker_ends_the_job_which_then_goes_on(job, hosts, members, wh
         time.sleep(0.01)
     [worker] = members(worker="1")
     worker.kill()
-    said = killed.communicate(timeout=GRACE + 10)[0].splitlines()[-1]
+    said = killed.communicate(timeout=GRACE + 60)[0].splitlines()[-1]
     assert killed.returncode == 1
     kept = by_number(folder.glob("epoch-*.json"))[-1]
     sees(said)
     assert f"worker 1 on {hosts[1]} ended" in said
     assert said.endswith(str(kept))
-    assert within(2, lambda: not members())
+    assert within(20, lambda: not members())
 
     assert start(*words).wait() == 0
     resumed, expected = read_run(record).figures, trained_alone(4, toy.toy(300))
