@@ -1,4 +1,5 @@
 import contextlib
+import faulthandler
 import gc
 import multiprocessing
 import os
@@ -40,6 +41,7 @@ def loaded(watched, ahead=2):
 
 
 def die(by=signal.SIGKILL):
+    faulthandler.disable()  # it would fill the report of the tests
     os.kill(os.getpid(), by)
 
 
