@@ -47,7 +47,9 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the training step of a case: every lever and every peer, interleaved."""
     case = STEPS[name]
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
-    arms, options = measure.ladder(plan, {**case["levers"], **case["dropped"]}, case["options"])
+    arms, options = measure.ladder(
+        plan, {**case["levers"], **case["dropped"]}, case["options"], ARMS + "step"
+    )
     names, last = list(arms), list(case["levers"])[-1]
     for how in case["peers"]:
         arms[how] = plan
@@ -56,7 +58,9 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
     pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
     if case.get("launch"):
         more = {**LAUNCH, **LAUNCH_DROPPED}
-        launched, theirs = measure.ladder(plan.replace(**THREADS), more, case["options"])
+        launched, theirs = measure.ladder(
+            plan.replace(**THREADS), more, case["options"], ARMS + "step"
+        )
         arms.update((arm, launched[arm]) for arm in more)
         options.update((arm, theirs[arm]) for arm in more)
         steps = ["threads", *more]
@@ -74,7 +78,10 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
     every = {key: value for lever in case["levers"].values() for key, value in lever.items()}
     plan = Plan(**case["plan"])
     arms, options = measure.ladder(
-        plan, {"cached": {"preprocess": "cached"}, "after": every}, EPOCHS["options"]
+        plan,
+        {"cached": {"preprocess": "cached"}, "after": every},
+        EPOCHS["options"],
+        "benchmarks.epochs:run",
     )
     for peer, how in EPOCHS["peers"].items():
         arms[peer] = plan
@@ -174,11 +181,11 @@ def _unit(case: dict) -> str:
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
     """Return a case's last arm changed in several ways, and the arms' options."""
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
-    arms, options = measure.ladder(plan, case["levers"], case["options"])
+    arms, options = measure.ladder(plan, case["levers"], case["options"], ARMS + "step")
     last = list(arms)[-1]
     changed = {}
     for arm, own in changes.items():
-        one, its = measure.ladder(arms[last], {arm: own}, options[last])
+        one, its = measure.ladder(arms[last], {arm: own}, options[last], ARMS + "step")
         changed[arm] = one[arm], its[arm]
     return {arm: plan for arm, (plan, _) in changed.items()}, {
         arm: its for arm, (_, its) in changed.items()
@@ -190,7 +197,9 @@ def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
         plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
-        plans, options = measure.ladder(plan, settings["levers"], settings["options"])
+        plans, options = measure.ladder(
+            plan, settings["levers"], settings["options"], ARMS + "step"
+        )
         last = list(plans)[-1]
         arms[case], arm_options[case] = plans[last], options[last]
     return measure.interleave(

@@ -28,7 +28,7 @@ INTRODUCTION = TESTS / "reliability.md"
 AREAS = {
     "runs": "Interrupted runs",
     "numbers": "Numbers and memory",
-    "num_workers": "Worker processes",
+    "workers": "Worker processes",
     "disk": "Disks and folders",
     "files": "Damaged files",
     "network": "Downloads",

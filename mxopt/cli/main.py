@@ -15,6 +15,8 @@ from mxopt.core.errors import MxoptError
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 1 failed, 2 the input was wrong."""
     parser = _parser()
+    if os.getcwd() not in sys.path:  # recipes of one's own are imported from here
+        sys.path.append(os.getcwd())
     chosen = parser.parse_args(arguments)
     try:
         return chosen.command(chosen) or 0

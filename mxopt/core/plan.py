@@ -148,6 +148,8 @@ class Plan:
             if "least" in switch.metadata:
                 _check_number(name, value, switch.metadata["least"])
         self.device_indices  # noqa: B018  (checks the syntax of devices)
+        if self.optimizer == "adam" and self.momentum:
+            raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")
         for rule in RULES:
             rule(self)
 

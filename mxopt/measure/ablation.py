@@ -163,7 +163,7 @@ def ablate(
     for coalition in sorted(coalitions, key=len):
         arm = arm_name(coalition, names)
         changes = {key: value for lever in coalition for key, value in levers[lever].items()}
-        plans, its_options = ladder(before, {arm: changes}, options or {})
+        plans, its_options = ladder(before, {arm: changes}, options or {}, workload)
         arms[arm], arm_options[arm] = plans[arm], its_options[arm]
     return Ablation(
         interleave(name, workload, arms, arm_options=arm_options, orders=chosen, pairs=[], **how)

@@ -34,7 +34,7 @@ def names_of(workload: str, options: dict) -> list[str] | None:
     own = {key: value for key, value in options.items() if key not in names}
     recipe = options.get("recipe", parameters["recipe"].default)
     of_recipe = recipes.option_names(recipe, own)
-    return of_recipe and [*names, *of_recipe]
+    return None if of_recipe is None else [*names, *of_recipe]
 
 
 def check(workload: str, options: dict, changes: dict | None = None) -> None:

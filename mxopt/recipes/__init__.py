@@ -65,10 +65,12 @@ def load(recipe: str, **options):
     names = option_names(recipe, options)
     if names is not None:
         check_names(options, names, "option")
+    make = _function(recipe)
     try:
-        return _function(recipe)(**options)
+        inspect.signature(make).bind(**options)
     except TypeError as error:
         raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
+    return make(**options)
 
 
 def _function(recipe: str):

@@ -173,13 +173,22 @@ def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
     """Return a method's first measurement that has a figure, and how many more there are."""
     mine = own(card, found)
     first = next((measured for measured in mine if measured.ratio), None)
+    if short:
+        return _brief(first, card)
     if first is None:
         return mine[0].verdict(card) if mine else why_none(card, found)
     verdict = first.verdict(card)
-    what = f"{report.factors(first.factors)}: {first.ratio}, {verdict}"
-    what += "" if short else f" ({first.title(page)})"
+    what = f"{report.factors(first.factors)}: {first.ratio}, {verdict} ({first.title(page)})"
     more = f"; [{len(mine) - 1} more]({_link(card.path, page)}#measured)" if len(mine) > 1 else ""
     return what + more
+
+
+def _brief(first: Measured | None, card: Card) -> str:
+    """Return a measurement in a few words; its card has the rest."""
+    if first is None:
+        return "not measured alone"
+    ratio = str(first.ratio).partition(", n")[0]
+    return f"{report.factors(first.factors)}: {ratio}, {first.verdict(card)}"
 
 
 def _link(target: Path, page: Path) -> str:

@@ -130,7 +130,7 @@ def _differences(manifest: dict, run: TrainingRun, every: int) -> str:
     if manifest["recipe"] != run.recipe.name:
         return f"recipe {manifest['recipe']}"
     if manifest["every"] != every:
-        return f"checkpoint_steps={every}"
+        return f"checkpoint_steps={manifest['every']}"
     return ", ".join(Plan.from_dict(manifest["plan"]).diff(run.plan))
 
 

@@ -64,7 +64,7 @@ def test_the_untrained_loss_is_that_of_the_first_weights():
 def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
     plan = Plan(batch_size=2, epochs=2, learning_rate=0.001, momentum=0.9)
     own = epochs.run(plan, written([]), train=5, validation=3, **SMALL)
-    peer = {**PEER, "num_workers": workers}
+    peer = {**PEER, "workers": workers}
     other = epochs.run(plan, written([]), train=5, validation=3, peer=peer, **SMALL)
     assert other["loss_difference"] < 1e-5
     for name in ("train_loss", "validation_loss", "validation_mIoU"):
@@ -80,7 +80,7 @@ def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
     monkeypatch.setattr(epochs, "run_peer", changed)
     with pytest.raises(DeviceError, match="validation loss before training differs"):
         epochs.run(Plan(batch_size=2), written([]), train=2, validation=2,
-                   peer={**PEER, "num_workers": 0}, **SMALL)  # fmt: skip
+                   peer={**PEER, "workers": 0}, **SMALL)  # fmt: skip
 
 
 def measured(name, figures, options=None, **description):
@@ -150,7 +150,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
     assert list(found["arms"])[:3] == ["before", "cached", "after"]
     assert found["arms"]["before"].preprocess == "lazy"
     assert found["arms"]["after"].preprocess == "cached"
-    assert found["options"]["after"]["optimized"]
+    assert found["arms"]["after"].graph_rewrites == "usual"
     for arm, plan in found["arms"].items():
         own = found["options"][arm]
         assert EPOCHS["options"].items() <= own.items(), arm
@@ -170,9 +170,10 @@ def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):
         assert len({found["options"][arm]["limit"] for arm in pair}) == 1, pair
     early = found["options"]["early"]
     # The timed epoch is the last one, and so must be an early one too.
-    assert early["early_epochs"] == found["arms"]["early"].epochs
-    assert early["early_size"] < early["size"] == found["options"]["full"]["size"]
-    assert found["arms"]["accumulated"].accumulation == 4
+    resized = found["arms"]["early"]
+    assert resized.progressive_epochs == resized.epochs
+    assert resized.progressive_resizing < early["size"] == found["options"]["full"]["size"]
+    assert found["arms"]["accumulated"].grad_accumulation == 4
     assert set(STEPS["mobilenet"]["options"]) <= set(early)
 
 
@@ -224,11 +225,11 @@ def test_the_page_has_a_row_for_each_thing_tried():
 
 
 def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
-    speeds = {"num_workers": 150.0, "cached": 900.0, "torch": 100.0}
+    speeds = {"workers": 150.0, "cached": 900.0, "torch": 100.0}
     figures = {arm: {"samples_per_second": speed, "first_epoch_seconds": 1.0}
                for arm, speed in speeds.items()}  # fmt: skip
     plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
-    found = measured("loader", figures, {"torch": {"peer": {"num_workers": 0}}}, plans=plans,
+    found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
                      figure="samples_per_second", better="higher")  # fmt: skip
     assert "`workers` relative to the fastest peer (`torch`): 1.50" in page._loader(found)[-1]
     assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]

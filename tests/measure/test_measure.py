@@ -8,7 +8,7 @@ from faults import within
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxopt.core.errors import RecordError
+from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter, being_written, read_run
 from mxopt.measure import interleave, ladder, process, ratio, read_experiment, run
@@ -29,7 +29,6 @@ def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
     [
         ({"fail": "refuse"}, "refused", "not on this device"),
         ({"fail": "it broke"}, "failed", "RuntimeError: it broke"),
-        ({"colour": "red"}, "failed", "unexpected keyword argument 'colour'"),
     ],
 )
 def test_a_run_that_ends_badly_says_how(tmp_path, options, status, reason):
@@ -115,6 +114,12 @@ def test_what_this_machine_lacks_is_refused_without_a_process(tmp_path, monkeypa
     done = run("toy:sleepy", Plan(openmp="intel"), tmp_path / "r.jsonl")
     assert done.status == "refused"
     sees(done.reason)
+
+
+def test_an_option_that_a_workload_does_not_take_is_refused_without_a_process(tmp_path):
+    with pytest.raises(PlanError, match="no option is called 'colour'; The options: fail, kill"):
+        run("toy:sleepy", Plan(), tmp_path / "a.jsonl", {"colour": "red"})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_diverged_run_keeps_its_record(tmp_path):

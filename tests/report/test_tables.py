@@ -21,10 +21,10 @@ def run(seconds, plan=None, status="ok", **more):
 
 @pytest.fixture
 def experiment():
-    arms = {"slow": Plan(), "cpu_operators": Plan(num_workers=2), "absent": Plan(precision="amp")}
+    arms = {"slow": Plan(), "fast": Plan(num_workers=2), "absent": Plan(precision="amp")}
     runs = {
         "slow": [run(4.0, quality=0.8), run(4.2, quality=0.8), run(4.1, quality=0.8)],
-        "cpu_operators": [run(2.0, quality=0.8), run(2.1, quality=0.7), run(2.0, quality=0.8)],
+        "fast": [run(2.0, quality=0.8), run(2.1, quality=0.7), run(2.0, quality=0.8)],
         "absent": [run(0, status="refused")],
     }
     return Experiment("precision", "toy:sleepy", arms, title="A | title", runs=runs)
@@ -32,7 +32,7 @@ def experiment():
 
 def test_the_comparison_is_computed_from_the_runs(experiment):
     pair, differs, before, after, ratio, verdict = report.comparison(experiment).rows[0]
-    assert (pair, differs) == ("slow → fast", "workers: 0 → 2")
+    assert (pair, differs) == ("slow → fast", "num_workers: 0 → 2")
     assert (before, after, verdict) == ("4.1 s", "2 s", "faster")
     assert ratio == "2.02 [1.95, 2.09], n = 3"
 
@@ -128,7 +128,7 @@ def test_plots_show_every_run(experiment):
     curves = plots.curves(experiment).axes[0]
     assert [list(line.get_ydata()) for line in curves.lines] == [[0.9, 0.5]] * 7
     assert list(curves.lines[0].get_xdata()) == [1.0, 2.0]
-    lines = plots.lines(experiment, "workers", by=lambda plan: "all").axes[0]
+    lines = plots.lines(experiment, "num_workers", by=lambda plan: "all").axes[0]
     assert list(lines.lines[0].get_ydata()) == [4.1, 2.0]
 
 

@@ -93,7 +93,7 @@ def test_processes_that_nobody_started_are_refused():
 
 
 def test_workers_that_go_on_from_different_places_are_refused():
-    class Second(stores.Alone):
+    class Second(stores.SingleProcess):
         worker, workers = 1, 2
 
         def total(self, array):

@@ -78,7 +78,7 @@ def test_a_static_graph_gives_the_scores_and_gradients_of_the_eager_network(opti
 @pytest.mark.parametrize("padding", ["grid", "same"])
 def test_interleaved_grids_give_the_scores_and_gradients_of_dilated_convolutions(padding, sides):
     dilated = scores_and_gradients(random_network(padding=padding), sides)
-    interleaved = scores_and_gradients(random_network(padding=padding, interleaved=True), sides)
+    interleaved = scores_and_gradients(random_network(padding=padding, space_to_batch=True), sides)
     assert_the_same(dilated, interleaved, 1e-4)
 
 
@@ -95,7 +95,7 @@ def test_scores_are_stretched_as_the_bilinear_operator_does():
 
 def test_stages_beyond_the_bounded_ones_have_a_plain_relu():
     image = nd.random.normal(shape=(1, 3, 32, 32))
-    nets = [random_network(bounded=bounded) for bounded in (0, 15, STAGES)]
+    nets = [random_network(relu6_stages=bounded) for bounded in (0, 15, STAGES)]
     for net in nets:
         net.initialize(mx.init.Normal(0.5), force_reinit=True)
         for mine, theirs in zip(net.collect_params().values(), nets[0].collect_params().values()):
@@ -190,7 +190,7 @@ def test_a_person_head_keeps_two_rows_on_every_context(weights):
         np.testing.assert_allclose(two, scores[:, [VOC_BACKGROUND, VOC_PERSON]], atol=1e-5)
     assert net.head.scores.weight.grad_req == "write"
     assert load(contexts, classes=5)(image).shape == (1, 5, 64, 64)
-    new = load(contexts, new_scores=True)(image).asnumpy()
+    new = load(contexts, reset_head=True)(image).asnumpy()
     assert new.shape == (1, 2, 64, 64)
     assert abs(new - scores[:, [VOC_BACKGROUND, VOC_PERSON]]).max() > 0.1
 

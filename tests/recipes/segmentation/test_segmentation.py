@@ -177,7 +177,6 @@ def test_a_class_out_of_range_stops_the_run_and_names_the_file(shapes, workers):
         ({"classes": 3}, "needs a folder"),
         ({"network": "huge"}, "network='huge' is not a choice; take one of tiny"),
         ({"size": 24}, "size=24 must be a multiple of 16"),
-        ({"progressive_resizing": 24}, "progressive_resizing=24 must be a multiple of 16"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(options, says):

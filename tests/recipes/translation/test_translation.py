@@ -40,7 +40,7 @@ def test_a_language_of_ones_own_is_learnt(folder):
         epochs=15, learning_rate=0.005, schedule="cosine", warmup_epochs=2, clip_norm=1.0,
         bucketing="length", hybridize="yes",
     )  # fmt: skip
-    figures, events = fitted(own(folder, units=32, fast=True, loss="fused"), plan)
+    figures, events = fitted(own(folder, units=32, cpu_operators=True, loss="fused"), plan)
     epochs = [event for event in events if event["event"] == "epoch"]
     assert epochs[-1]["validation_loss"] < 0.7 * epochs[0]["validation_loss"]
     assert figures["test_bleu"] > 15
@@ -55,7 +55,7 @@ def test_a_language_of_ones_own_is_learnt(folder):
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("hybridize", ["no", "static"])
 def test_every_way_to_compute_it_gives_the_same_losses(folder, loss, fast, hybridize):
-    recipe = own(folder, loss=loss, fast=fast)
+    recipe = own(folder, loss=loss, cpu_operators=fast)
     switches = {"bucketing": "length", "epochs": 2}
     plain = fitted(own(folder), PLAN.replace(**switches))[1]
     other = fitted(recipe, PLAN.replace(hybridize=hybridize, **switches))[1]

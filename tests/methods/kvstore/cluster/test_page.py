@@ -8,4 +8,4 @@ PAGE = Path(__file__).parents[4] / "docs" / "clusters.md"
 
 def test_the_measured_table_on_the_page_is_that_of_its_records():
     page = PAGE.read_text(encoding="utf-8")
-    assert str(report.comparison(read_experiment(PAGE.parent / "clusters"))) in page
+    assert str(report.comparison(read_experiment(PAGE.parent / "clusters.jsonl"))) in page
