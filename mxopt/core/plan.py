@@ -247,9 +247,9 @@ def check_names(given, known: list[str], kind: str = "switch") -> None:
         if name in known:
             continue
         renamed = old_names.NAMES.get(name)
-        near = [renamed] if renamed in known else difflib.get_close_matches(name, known, 1)
+        near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        if renamed in known:
+        if renamed:
             hint = f"it is now called {renamed!r}. "
         plural = {"switch": "switches", "option": "options"}.get(kind, "switches and options")
         raise PlanError(f"no {kind} is called {name!r}; {hint}The {plural}: {_listed(known)}")
