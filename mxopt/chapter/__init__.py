@@ -1,1 +1,1 @@
-"""What the notebooks of chapter 8 need: tiers, settings, workloads."""
+"""Code of chapter 8's notebooks: tiers, settings, workloads, errata."""

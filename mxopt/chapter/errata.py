@@ -26,10 +26,11 @@ class Erratum:
     """A defect of the chapter's method.
 
     Attributes:
-        title: what is wrong, in a few words.
-        printed: what the chapter does; ``remedy``: what this package does instead.
-        show: does both and returns ``(as printed, as it should be)``.
-        unit: of the two numbers.
+        title: the defect, in a few words.
+        printed: what the chapter does.
+        remedy: what this package does instead.
+        show: function that does both and returns ``(as printed, corrected)``.
+        unit: unit of the two numbers.
         exact: whether the two numbers are the same on every machine.
     """
 
@@ -42,7 +43,15 @@ class Erratum:
 
 
 def clock_without_waiting(size: int = 700, length: int = 10) -> tuple[float, float]:
-    """Time matrix products until they are enqueued, and until they are computed, in seconds."""
+    """Time matrix products until they are enqueued, and until they are computed.
+
+    Args:
+        size: the matrices are (size, size), float32.
+        length: number of products, each of the previous result.
+
+    Returns:
+        Both times in seconds.
+    """
     result = matrix = nd.random.uniform(0, 2 / size, shape=(size, size))
     with timed() as clock:
         for _ in range(length):
@@ -51,7 +60,7 @@ def clock_without_waiting(size: int = 700, length: int = 10) -> tuple[float, flo
 
 
 def loader_over_the_old_data(samples: int = 20) -> tuple[float, float]:
-    """Count the transforms in an epoch of the loader that is said to read prepared data."""
+    """Count the transforms in an epoch of a loader that should read preprocessed data."""
     calls = []
 
     def transform(sample):
@@ -61,7 +70,7 @@ def loader_over_the_old_data(samples: int = 20) -> tuple[float, float]:
     lazy = gluon.data.SimpleDataset(list(range(samples))).transform(transform)
     prepared = gluon.data.SimpleDataset([lazy[row] for row in range(samples)])
     counts = []
-    for dataset in (lazy, prepared):  # as printed: the new loader is given the old data set
+    for dataset in (lazy, prepared):  # as printed, the new loader reads the old data set
         calls.clear()
         list(gluon.data.DataLoader(dataset, batch_size=4))
         counts.append(len(calls))
@@ -69,7 +78,15 @@ def loader_over_the_old_data(samples: int = 20) -> tuple[float, float]:
 
 
 def validation_that_rolls_over(images: int = 25, batch: int = 16) -> tuple[float, float]:
-    """Return the mean loss of the second epoch where every image has a loss of 1."""
+    """Return the mean loss of the second epoch, if the loss of every image is 1.
+
+    Args:
+        images: size of the validation set.
+        batch: size of its batches.
+
+    Returns:
+        The mean with ``rollover``, and with the last batch kept.
+    """
     losses = gluon.data.ArrayDataset(np.ones(images, np.float32))
     means = []
     for last_batch in ("rollover", "keep"):
@@ -80,14 +97,30 @@ def validation_that_rolls_over(images: int = 25, batch: int = 16) -> tuple[float
 
 
 def loss_that_is_a_sum(batch: int = 4, devices: int = 4) -> tuple[float, float]:
-    """Return the loss of an epoch of three batches on several devices, each image's being 1."""
+    """Return the loss of an epoch of three batches, if the loss of every image is 1.
+
+    Args:
+        batch: images on each device.
+        devices: number of devices.
+
+    Returns:
+        The sum divided by the number of batches, and the mean over images.
+    """
     batches = [[nd.ones(batch, mx.cpu(i)) for i in range(devices)] for _ in range(3)]
     total = sum(float(shard.sum().asscalar()) for shards in batches for shard in shards)
     return total / len(batches), total / (len(batches) * batch * devices)
 
 
 def throughput_clock_never_reset(logs: int = 10, tokens: int = 1000) -> tuple[float, float]:
-    """Return the tokens a second in the last of ten log lines, a second apart from each other."""
+    """Return the tokens per second in the last of several log lines, one second apart.
+
+    Args:
+        logs: number of log lines.
+        tokens: tokens since the previous line.
+
+    Returns:
+        The figure with a clock that is never reset, and with one that is reset at each line.
+    """
     start = reset = 0.0
     for line in range(1, logs + 1):
         now = float(line)
@@ -97,7 +130,7 @@ def throughput_clock_never_reset(logs: int = 10, tokens: int = 1000) -> tuple[fl
 
 
 def overflow_applied(contexts: int = 2) -> tuple[float, float]:
-    """Return the share of weights that are still numbers after a step with infinite gradients."""
+    """Return the share of weights that are finite after a step with infinite gradients."""
     shares = []
     for on_kvstore in (True, False):
         net = gluon.nn.Dense(4, in_units=4)
@@ -120,7 +153,7 @@ def overflow_applied(contexts: int = 2) -> tuple[float, float]:
 
 
 def float32_after_amp() -> tuple[float, float]:
-    """Return the bits of what a float32 layer puts out after, and without, ``amp.init``."""
+    """Return the bits of a float32 layer's output after, and without, ``amp.init``."""
     work = """
 import mxopt, mxnet as mx
 from mxnet.contrib import amp
@@ -138,7 +171,14 @@ print(net(mx.nd.ones((1, 2))).dtype)
 
 
 def learning_rates_six_orders_apart(steps: int = 50) -> tuple[float, float]:
-    """Return the final loss of the same float32 training at a millionth of the learning rate."""
+    """Return the final loss of a float32 training at two learning rates.
+
+    Args:
+        steps: steps of gradient descent.
+
+    Returns:
+        The loss at a millionth of the learning rate, and at the learning rate.
+    """
     losses = []
     for rate in (0.5e-6, 0.5):
         weight = nd.zeros((1,))
@@ -149,15 +189,19 @@ def learning_rates_six_orders_apart(steps: int = 50) -> tuple[float, float]:
 
 
 def thirty_epochs_labelled_ten() -> tuple[float, float]:
-    """Return the seconds an epoch of the book's last AMP run, by its label and by its loop."""
+    """Return the seconds per epoch of the book's last AMP run, by its label and by its loop."""
     seconds = book.beside("precision")["amp-triple-epochs"].value
     return seconds / 10, seconds / 30
 
 
 def best_epoch_of_the_validation(images: int = 25, epochs: int = 30) -> tuple[float, float]:
-    """Return the mIoU reported of a network that learns nothing more, best epoch and last epoch.
+    """Return the reported mIoU of a network that no longer learns: best epoch, and last epoch.
 
-    Every image's IoU is 0.9 on average with a standard deviation of 0.1, drawn anew each epoch.
+    The IoU of every image is drawn in each epoch, with mean 0.9 and standard deviation 0.1.
+
+    Args:
+        images: size of the validation set.
+        epochs: number of epochs.
     """
     random = np.random.RandomState(0)
     scores = random.normal(0.9, 0.1, (2000, epochs, images)).mean(axis=2)
@@ -253,7 +297,7 @@ ERRATA = (
 
 
 def page(errata=ERRATA) -> str:
-    """Return ``docs/errata.md``; numbers that depend on the machine are left to the reader."""
+    """Return the text of ``docs/errata.md``, without numbers that depend on the machine."""
     parts = [
         "# Errata as programs",
         "How chapter 8 measures, what this package does instead, and the size of the difference. "

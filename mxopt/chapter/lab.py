@@ -1,7 +1,7 @@
-"""The lab: what a notebook needs to measure on whatever machine it finds itself.
+"""The lab: settings and results folder of a notebook, chosen for the machine that it runs on.
 
-``open_lab`` looks at the machine, picks a tier, makes a results folder and says so. The same
-notebook then serves a laptop and a machine with four GPUs: what differs are the lab's settings.
+``open_lab`` picks a tier that the machine can run, makes a results folder and prints both. The same
+notebook runs on a laptop and on a machine with four GPUs; only the lab's settings differ.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from mxopt.core.plan import Plan
 
 @dataclass(frozen=True)
 class Lab:
-    """A place to measure in.
+    """The settings and the results folder of a notebook.
 
     Attributes:
-        tier: ``smoke``, ``cpu`` or ``gpu``; ``why`` says why it was picked.
-        folder: where this notebook's records and plots go.
-        one, many: the plan's ``devices`` for one device and for several: all usable GPUs, or four
-            contexts on the CPU.
-        settings: sizes that the tier can afford.
-        resume: whether the folder is that of an interrupted run, which is gone on with.
+        tier: ``smoke``, ``cpu`` or ``gpu``.
+        why: why this tier was picked.
+        folder: folder of the notebook's records and plots.
+        one: value of ``Plan.devices`` for one device.
+        many: value of ``Plan.devices`` for several devices: all usable GPUs, or four contexts on
+            the CPU.
+        settings: sizes, plans and levers of the tier (:mod:`mxopt.chapter.settings`).
+        resume: whether to continue an interrupted run, whose records are in the folder.
     """
 
     tier: str
@@ -43,14 +45,18 @@ class Lab:
 
     @property
     def plan(self) -> Plan:
-        """The plain plan of the tier: one device, no switch flipped."""
+        """The tier's plan on one device, without optimisations."""
         return Plan(devices=self.one, **self.settings["plan"])
 
     def measure(self, name: str, workload: str, arms: dict[str, Plan], **how) -> measure.Experiment:
-        """Measure arms in turns and keep the records here; see ``mxopt.measure.interleave``.
+        """Measure arms in interleaved runs, with their records in the lab's folder.
 
-        ``repeats`` is the tier's unless given, and a workload without a module is one of
-        ``mxopt.chapter.workloads``.
+        Args:
+            name: name of the experiment.
+            workload: ``module:function``, or a function of :mod:`mxopt.chapter.workloads`.
+            arms: plans by name; the first is the baseline.
+            **how: other arguments of :func:`mxopt.measure.interleave`; ``repeats`` is the tier's
+                unless given.
         """
         workload = workload if ":" in workload else f"mxopt.chapter.workloads:{workload}"
         return measure.interleave(
@@ -60,17 +66,37 @@ class Lab:
 
     def ablate(self, name: str, workload: str, before: Plan, levers: dict[str, dict],
                **how) -> measure.Ablation:  # fmt: skip
-        """Say how much of a speed-up is each lever's; see ``mxopt.measure.ablate``."""
+        """Measure how much each lever contributes to a speed-up.
+
+        Args:
+            name: name of the experiment.
+            workload: a function of :mod:`mxopt.chapter.workloads`.
+            before: the plan without any lever.
+            levers: ``{lever: {name: value}}``, what each changes.
+            **how: other arguments of :func:`mxopt.measure.ablate`; ``repeats`` is the tier's unless
+                given.
+        """
         how = {"repeats": self.settings["repeats"], **how}
         return measure.ablate(name, f"mxopt.chapter.workloads:{workload}", before, levers,
                               folder=self.folder, resume=self.resume, **how)  # fmt: skip
 
     def keep(self, experiment: measure.Experiment, plot: str, figure):
-        """Save a plot beside its experiment's records and return it as a notebook's picture."""
+        """Save a plot of an experiment, and return it as a picture for the notebook.
+
+        Args:
+            experiment: the experiment, in whose folder the plot is saved.
+            plot: name of the file, without its ending.
+            figure: the Matplotlib figure.
+        """
         return _picture(figure, self.folder / experiment.name / f"{plot}.png")
 
     def show(self, name: str, figure):
-        """Save a picture that belongs to no experiment and return it as a notebook's picture."""
+        """Save a picture that belongs to no experiment, and return it for the notebook.
+
+        Args:
+            name: name of the file, without its ending.
+            figure: the Matplotlib figure.
+        """
         return _picture(figure, self.folder / f"{name}.png")
 
 
@@ -87,25 +113,28 @@ def open_lab(
     folder: str | os.PathLike | None = None,
     long: bool | None = None,
 ) -> Lab:
-    """Pick a tier, make a results folder, and say both.
+    """Pick a tier, make a results folder, and print both.
 
     Args:
-        chapter: the notebook, such as ``8_1``.
-        tier: the tier wanted; otherwise ``MXOPT_TIER``, otherwise the best this machine can do.
-        folder: the results folder; otherwise ``MXOPT_RESULTS``, otherwise a new one in
-            ``results``.
-        long: whether to measure what takes longer than the tier's usual minutes; otherwise
+        chapter: name of the notebook, such as ``8_1``.
+        tier: name of the tier; if None, that in ``MXOPT_TIER``, or the best for this machine.
+        folder: the results folder; if None, that in ``MXOPT_RESULTS``, or a new one in ``results``.
+        long: whether to add measurements that take longer than the tier's usual minutes; if None,
             whether ``MXOPT_LONG`` is set.
 
+    Returns:
+        The lab.
+
     Raises:
-        PlanError, DeviceError: as for ``mxopt.chapter.tiers.pick_tier``.
-        RecordError: the folder cannot be written, or holds this notebook's records already and
+        PlanError: there is no such notebook or tier.
+        DeviceError: the ``gpu`` tier was requested, and no GPU can be used.
+        RecordError: the folder cannot be written, or already holds records of this notebook and
             ``MXOPT_RESUME`` is not set.
     """
     if chapter not in SETTINGS:
         raise PlanError(f"no notebook is called {chapter!r}; there are {', '.join(SETTINGS)}")
     picked = tiers.pick_tier(tier or os.environ.get("MXOPT_TIER") or None)
-    if not tier and os.environ.get("MXOPT_TIER_WHY"):  # of whoever has picked MXOPT_TIER
+    if not tier and os.environ.get("MXOPT_TIER_WHY"):  # the reason for MXOPT_TIER
         picked = tiers.Tier(picked.name, os.environ["MXOPT_TIER_WHY"])
     results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
     resume = bool(os.environ.get("MXOPT_RESUME"))
@@ -132,7 +161,7 @@ def open_lab(
 
 
 def _with_pretrained(settings: dict) -> dict:
-    """Fetch the chapter's text and network, or take a network of its size, from scratch."""
+    """Fetch the chapter's text and weights, or train a network of that size from scratch."""
     from mxopt.recipes.translation.recipe import fetch_pretrained
 
     try:
@@ -145,20 +174,22 @@ def _with_pretrained(settings: dict) -> dict:
 
 
 def find_data(tier: str) -> list[str]:
-    """Find what a tier's notebooks read and say where; only the smoke tier downloads nothing.
+    """Find or download what a tier's notebooks read, and print where it is.
+
+    Args:
+        tier: name of the tier; nothing is downloaded for ``smoke``.
 
     Returns:
-        The names of what is not to be had.
+        The names of what is unavailable and has no stand-in.
 
     Raises:
-        DataError: a folder of the user's is there and incomplete, or a download has the wrong
-            content.
+        DataError: a folder of the user is incomplete, or a download has the wrong content.
     """
     missing = []
     for name in NEEDS[tier]:
         here, why = data.reachable(name)
         if not here and data.SOURCES[name].stand_in is None:
-            print(f"data: {name} is not to be had. {why}")
+            print(f"data: {name} is unavailable. {why}")
             missing.append(name)
             continue
         found = data.locate(name, allow_download=tier != "smoke")
@@ -167,16 +198,23 @@ def find_data(tier: str) -> list[str]:
 
 
 def new_results_folder(parent: str | os.PathLike = "results") -> Path:
-    """Return ``parent/<when>-<host>``, which does not exist yet."""
+    """Return the path of a new folder, ``parent/<time>-<host>``, which is not created."""
     host = re.sub(r"[^\w-]+", "-", socket.gethostname()) or "host"
     return Path(parent) / f"{datetime.now():%Y-%m-%d-%H%M%S}-{host}"
 
 
 def make_folder(folder: Path, resume: bool = False) -> Path:
-    """Make a new folder, with its parents; to resume, it may be there and hold results.
+    """Make a new folder, with its parents.
+
+    Args:
+        folder: path of the folder.
+        resume: whether it may already exist and hold results.
+
+    Returns:
+        The path.
 
     Raises:
-        RecordError: it exists and is not empty, or cannot be made.
+        RecordError: the folder is not empty, or cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,5 +225,5 @@ def make_folder(folder: Path, resume: bool = False) -> Path:
             "choose one that can be written to"
         ) from None
     if taken and not resume:
-        raise RecordError(f"{folder} holds results already; choose another folder, or resume it")
+        raise RecordError(f"{folder} already holds results; choose another folder, or resume it")
     return folder

@@ -1,4 +1,4 @@
-"""``make reproduce``: look at the machine, run the notebooks, leave one folder of results."""
+"""``make reproduce``: choose a tier, run the notebooks, and write one folder of results."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mxopt.core.errors import DataError, MxoptError, PlanError
 from mxopt.report import html, results
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "ch08"
-# Seconds a notebook's cell is allowed; measuring cells run for minutes on slow machines.
+# Seconds that a cell may take; cells that measure take many minutes on slow machines.
 CELL_TIMEOUT = 4 * 60 * 60
 
-# nbconvert's own page without the scripts that it would fetch from content networks.
+# nbconvert's own page, without the scripts that it would load from the network.
 PAGE_TEMPLATE = """
 {%- extends 'classic/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
@@ -26,7 +26,7 @@ PAGE_TEMPLATE = """
 
 
 class NotebookError(MxoptError):
-    """A cell of a notebook failed; the notebook is kept as far as it came."""
+    """A cell of a notebook failed; the cells before it are saved with their outputs."""
 
 
 def reproduce(
@@ -37,23 +37,26 @@ def reproduce(
     long: bool = False,
     resume: bool = False,
 ) -> Path:
-    """Run every notebook on the tier that this machine can do, and return the results folder.
+    """Run the notebooks on a tier, and return the results folder.
 
-    The folder holds each notebook executed and as HTML, the run records, the plots,
-    ``RESULTS.md``, and ``report.html`` to read.
+    The folder holds the executed notebooks, also as HTML, the run records, the plots,
+    ``RESULTS.md``, and ``report.html``.
 
     Args:
-        tier: ``smoke``, ``cpu`` or ``gpu``; None picks one and says why.
-        folder: where results go; a new folder in ``results`` otherwise.
-        notebooks: the folder that holds the notebooks.
-        only: the beginning of a notebook's name, such as ``8_2``; all of them otherwise.
-        long: also measure what takes up to two hours.
-        resume: go on in a folder where an earlier call was interrupted; what it measured stays.
+        tier: ``smoke``, ``cpu`` or ``gpu``; None picks the best for this machine and prints why.
+        folder: the results folder; None makes a new one in ``results``.
+        notebooks: folder of the notebooks.
+        only: beginning of the name of the only notebook to run, such as ``8_2``; empty for all.
+        long: whether to add measurements that take up to two hours.
+        resume: whether to continue an interrupted call in ``folder``, keeping what it measured.
+
+    Returns:
+        Path of the results folder.
 
     Raises:
-        DataError: there are no notebooks there, or none of that name.
-        NotebookError: a cell failed; the message names it.
-        MxoptError: the tier cannot run here, or the folder cannot be written.
+        DataError: there are no notebooks in the folder, or none of that name.
+        NotebookError: a cell failed; the message has its error.
+        MxoptError: the tier cannot run on this machine, or the folder cannot be written.
     """
     found = sorted(Path(notebooks).glob("*.ipynb"))
     if not found:
@@ -95,13 +98,13 @@ def reproduce(
 
 
 def execute(path: Path, home: Path, step: Callable, part: float) -> None:
-    """Run one notebook; leave it in ``home`` with its outputs, and beside it as HTML.
+    """Run one notebook, and write it with its outputs and as HTML.
 
     Args:
-        path: of the notebook.
-        home: the results folder.
-        step: called as each cell begins, as :func:`mxopt.core.progress_bar.track` describes.
-        part: what the costs of all its cells add up to.
+        path: path of the notebook.
+        home: the results folder, which gets both files.
+        step: called when each cell begins, as :func:`mxopt.core.progress_bar.track` describes.
+        part: the notebook's part of the progress bar, divided among its cells by their costs.
 
     Raises:
         NotebookError: a cell failed.
@@ -136,12 +139,20 @@ def execute(path: Path, home: Path, step: Callable, part: float) -> None:
 
 
 def cost(cell) -> int:
-    """Return a cell's share of its notebook's time: ``mxopt.cost`` of its metadata, or 1."""
+    """Return the relative time of a cell: ``mxopt.cost`` in its metadata, or 1; 0 for text."""
     return int(cell.metadata.get("mxopt", {}).get("cost", 1)) if cell.cell_type == "code" else 0
 
 
 def heading(cells, index: int) -> str:
-    """Return the heading that stands over a cell."""
+    """Return the heading above a cell.
+
+    Args:
+        cells: cells of the notebook.
+        index: position of the cell.
+
+    Returns:
+        The text of the heading; ``start`` if there is none.
+    """
     for cell in reversed(cells[: index + 1]):
         title = next((line for line in cell.source.splitlines() if line.startswith("#")), "")
         if cell.cell_type == "markdown" and title:

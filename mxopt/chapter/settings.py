@@ -52,9 +52,9 @@ SETTINGS = {
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
         },
     },
-    # ``speed`` are levers that make an epoch faster, ``learning`` those that make it teach more,
-    # each added to those before it (mxopt.measure.ladder); ``measured`` are those arms that are
-    # trained in full. ``long`` replaces settings for those who have hours.
+    # ``speed`` are levers that make an epoch faster, ``learning`` those that change what an epoch
+    # learns, each added to those before it (mxopt.measure.ladder); ``measured`` are the arms that
+    # are trained in full. ``long`` replaces settings where hours are available (LONG=1).
     "8_2": {
         "smoke": {
             "repeats": 3,
@@ -223,11 +223,11 @@ SETTINGS = {
     },
 }
 
-# Sizes of the network that the gpu tier fine-tunes, for where its weights are not to be had.
+# Sizes of the network that the gpu tier fine-tunes, for use where its weights are unavailable.
 FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
 
-# What each tier's notebooks read; fetched before anything is measured, for measured processes
-# download nothing.
+# What each tier's notebooks read. It is fetched before anything is measured, because measured
+# processes download nothing.
 NEEDS = {
     "smoke": ("penn-fudan",),
     "cpu": ("penn-fudan", "deeplab-mobilenetv2", "multi30k"),

@@ -1,4 +1,4 @@
-"""Which tier of the experiments a machine can run, and why."""
+"""Choice of the tier of experiments that a machine can run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mxopt.core.errors import DeviceError, PlanError
 from mxopt.machine.nvidia import Gpu, survey_gpus
 
 TIERS = ("smoke", "cpu", "gpu")
-# Minutes that each notebook takes on two idle cores: about 6 in all on the smoke tier and 71 on the
-# cpu tier (Intel Xeon), divided among the notebooks as the times of their runs are. The gpu tier
-# has not been timed.
+# Minutes that each notebook takes on two idle cores (Intel Xeon): about 6 in all on the smoke tier
+# and 71 on the cpu tier, divided among the notebooks in proportion to the times of their runs. The
+# gpu tier has not been timed.
 MINUTES = {
     "smoke": {"8_1": 3, "8_2": 1.5, "8_3": 1.5},
     "cpu": {"8_1": 16, "8_2": 30, "8_3": 25},
@@ -19,14 +19,26 @@ MINUTES = {
 
 @dataclass(frozen=True)
 class Tier:
-    """A tier of the experiments (one of :data:`TIERS`) and the sentence that says why."""
+    """A tier of the experiments.
+
+    Attributes:
+        name: one of :data:`TIERS`.
+        why: why it was picked.
+    """
 
     name: str
     why: str
 
 
 def check_tier(requested: str | None) -> None:
-    """Raise :class:`PlanError` unless this is a tier's name, or None for none asked for."""
+    """Make sure that a requested tier exists.
+
+    Args:
+        requested: name of the tier, or None.
+
+    Raises:
+        PlanError: there is no tier of that name.
+    """
     if requested not in (None, *TIERS):
         raise PlanError(f"tier={requested!r} is not a choice; take one of {', '.join(TIERS)}")
 
@@ -37,17 +49,19 @@ def pick_tier(
     survey: tuple[list[Gpu], str] | None = None,
     real_data: tuple[bool, str] | None = None,
 ) -> Tier:
-    """Return the tier this machine can run, or the one asked for.
+    """Return the requested tier, or the best one that this machine can run.
 
     Args:
-        requested: a tier's name, or None to choose by looking.
-        survey: what :func:`survey_gpus` returned; looked up when not given.
-        real_data: whether Penn-Fudan is here or can be fetched, and where or why not; looked up
-            when not given and needed.
+        requested: name of the tier; None to choose one.
+        survey: result of :func:`mxopt.machine.nvidia.survey_gpus`; computed if None.
+        real_data: result of :func:`find_real_data`; computed if None and needed.
+
+    Returns:
+        The tier, with the reason.
 
     Raises:
         PlanError: there is no tier of that name.
-        DeviceError: ``gpu`` was asked for and no GPU here can be used.
+        DeviceError: ``gpu`` was requested, and no GPU of this machine can be used.
     """
     check_tier(requested)
     if requested in ("smoke", "cpu"):
@@ -66,7 +80,7 @@ def pick_tier(
 
 
 def find_real_data(name: str = "penn-fudan") -> tuple[bool, str]:
-    """Whether a real data set is on this machine or can be fetched, and where or why not."""
-    from mxopt import data as datasets  # a floor above: looked at only when a tier has to be chosen
+    """Return whether a real data set is present or can be downloaded, and where, or why not."""
+    from mxopt import data as datasets  # here, so that the doctor starts without it
 
     return datasets.reachable(name)

@@ -1,7 +1,7 @@
-"""Workloads: the pieces of work that the notebooks measure, each run in a process of its own.
+"""Workloads: the functions that the notebooks measure, each run in its own process.
 
-A workload is called as ``workload(plan, write, **options)`` and returns its figures. Yours may be
-any function of that shape, named ``module:function``.
+A workload is called as ``workload(plan, write, **options)`` and returns its figures as a
+dictionary. Any function with these arguments can be measured; it is named ``module:function``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,22 @@ from mxopt.train.progress import CHECKPOINT_STEPS
 def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True,
           checks: int = 1, keep: int | None = None, checkpoints: bool = False,
           checkpoint_steps: int = CHECKPOINT_STEPS, **options) -> dict:  # fmt: skip
-    """Train a recipe; the figures are those of ``mxopt.train.fit.fit``.
+    """Train a recipe.
 
     Args:
-        plan, write: as for ``fit``, and ``evaluate`` and ``checks`` too.
-        recipe, options: what is trained.
-        keep: the seed of the run whose weights are left beside its record, as ``.params``; several
-            runs of an arm then leave one file.
-        checkpoints: whether to leave checkpoints beside the record, and go on from them;
-            ``checkpoint_steps`` as for ``fit``.
+        plan: the switches.
+        write: called with the name and the fields of each event, for the record.
+        recipe: name of the recipe, or ``module:function``.
+        evaluate: whether to validate after each epoch and test at the end.
+        checks: validations in each epoch, the last one at its end.
+        keep: seed of the run whose weights are written beside its record, as ``.params``, so that
+            several runs of an arm leave one file; None for none.
+        checkpoints: whether to write checkpoints beside the record, and continue from them.
+        checkpoint_steps: steps between checkpoints within an epoch.
+        **options: options of the recipe.
+
+    Returns:
+        The figures of :func:`mxopt.train.fit.fit`.
     """
     from mxopt import recipes
     from mxopt.methods.kvstore.cluster import worker_number
@@ -42,24 +49,31 @@ def train(plan: Plan, write, recipe: str = "segmentation", evaluate: bool = True
     made = recipes.load(recipe, **options)
     figures = fit.fit(made, plan, write, nets.append, evaluate, checks, folder, checkpoint_steps)
     if worker_number(os.environ):
-        return figures  # the first worker leaves what there is to leave
+        return figures  # only the first worker writes weights and deletes checkpoints
     if keep == plan.seed and record:
         nets[-1].save_parameters(str(record.with_suffix(".params")))
     if folder:
-        shutil.rmtree(folder, ignore_errors=True)  # the run is over: nothing will go on from them
+        shutil.rmtree(folder, ignore_errors=True)  # not needed once the run has ended
     return figures
 
 
 def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
     """Train two epochs, the second one under MXNet's profiler.
 
-    Operators are run one by one (``hybridize="no"``): a compiled graph runs several as one, which
-    the profiler then cannot tell apart. Their own time is much the same. Other switches hold.
+    Operators are run one by one (``hybridize="no"``), because the profiler cannot tell apart those
+    that a compiled graph runs as one; the time of each is about the same. Epochs and warm-up are
+    set, and the other switches of the plan apply.
+
+    Args:
+        plan: the switches.
+        write: called with the name and the fields of each event.
+        recipe: name of the recipe, or ``module:function``.
+        **options: options of the recipe.
 
     Returns:
         ``seconds`` of the second epoch, and ``operator_seconds``, ``{operator: seconds}`` summed
-        over its steps, backward passes with those of their operators. Engine threads work side by
-        side, so that operators can add up to more than the epoch.
+        over its steps, including the backward pass of each operator. Engine threads work in
+        parallel, so the sum of all operators can exceed the seconds of the epoch.
     """
     from mxnet import profiler
 
@@ -84,7 +98,7 @@ def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
             operators[name] = operators.get(name, 0.0) + found["Total"] / 1000
 
     plan = plan.replace(hybridize="no", epochs=2, warmup_epochs=0)
-    # The profiler wants a file, which it deletes first, whatever it is.
+    # The profiler needs the name of a file, and deletes that file first.
     with tempfile.TemporaryDirectory() as folder:
         unused = os.path.join(folder, "profile.json")
         fit.fit(recipes.load(recipe, **options), plan, keep, on_epoch, evaluate=False)
@@ -92,19 +106,19 @@ def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
 
 
 def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: bool = False) -> dict:
-    """Multiply matrices element by element in two independent chains, as the tour's first part.
+    """Multiply matrices element by element in two independent chains, as in notebook 8_1.
 
     Args:
-        plan: its engine and threads.
-        write: not used, nothing happens between start and end.
-        size: matrices are (size, size), float32.
+        plan: the process has its engine and threads.
+        write: not used.
+        size: the matrices are (size, size), float32.
         rounds: how often the chains are run.
-        wait: whether each intermediate result is waited for (``wait_to_read``), which leaves the
-            engine nothing to run at the same time.
+        wait: whether to wait for each intermediate result (``wait_to_read``), so that the engine
+            cannot run the chains in parallel.
 
     Returns:
-        ``seconds`` until everything is computed, and ``enqueued_seconds``, when a clock that does
-        not wait would have stopped.
+        ``seconds`` until everything is computed, ``enqueued_seconds``, when a clock that does not
+        wait would stop, and ``checksum``, the mean of the result.
     """
     from mxnet import nd
 
@@ -128,7 +142,7 @@ def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: boo
         right = product(*[right] * 8)
         return product(*[left * right] * 4)
 
-    one_round()  # first touch: threads start and memory is asked for
+    one_round()  # warm-up: threads start and memory is allocated
     with timed() as clock:
         results = [one_round() for _ in range(rounds)]
     return {
@@ -139,18 +153,18 @@ def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: boo
 
 
 def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20) -> dict:
-    """Compute independent chains of matrix products: work that an engine can run side by side.
+    """Compute independent chains of matrix products, which an engine can run in parallel.
 
     Args:
-        plan: its engine and threads.
+        plan: the process has its engine and threads.
         write: not used.
-        size: matrices are (size, size), float32.
-        count: chains that do not depend on each other.
-        length: products in each, one after the other.
+        size: the matrices are (size, size), float32.
+        count: number of chains, which do not depend on each other.
+        length: number of products in each chain, each of the previous result.
 
     Returns:
-        ``seconds``, ``enqueued_seconds`` as for :func:`elementwise`, and ``gflop_per_second``
-        (a product of two (size, size) matrices is 2 size**3 operations).
+        ``seconds``, ``enqueued_seconds`` and ``checksum`` as for :func:`elementwise`, and
+        ``gflop_per_second`` (a product of two (size, size) matrices has 2 size**3 operations).
     """
     from mxnet import nd
 
@@ -179,20 +193,21 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
     """Read a recipe's images and labels, and train nothing.
 
     Args:
-        plan: where preprocessing runs, workers, batch size.
-        write: takes the data set and every epoch.
-        stage: ``raw`` only decodes, one sample after the other; ``transformed`` also transforms
-            each, on the device if the plan preprocesses there; ``batches`` goes through the
-            plan's loader, as training does.
+        plan: determines where preprocessing runs, workers and batch size.
+        write: called with the name and the fields of each event.
+        stage: ``raw`` only decodes, sample by sample; ``transformed`` also transforms each sample,
+            on the device if the plan preprocesses there; ``batches`` uses the plan's loader, as
+            training does.
         split: ``train``, ``validation`` or ``test``.
-        epochs: how often everything is read.
-        recipe, options: whose data.
+        epochs: how often the split is read.
+        recipe: name of the recipe, or ``module:function``.
+        **options: options of the recipe.
 
     Returns:
-        ``preparation_seconds`` (making the loader, which is when ``cached``, ``device`` and
-        ``roundtrip`` preprocess), ``seconds`` of the median epoch after the first,
-        ``first_epoch_seconds`` with preparation included, ``samples`` an epoch, ``checksum`` (the
-        same for every placement).
+        ``preparation_seconds`` (making the loader, when ``cached``, ``device`` and ``roundtrip``
+        preprocess), ``seconds`` (median of the epochs after the first), ``first_epoch_seconds``
+        (including preparation), ``samples`` (per epoch) and ``checksum`` (the same wherever
+        preprocessing runs).
     """
     from mxopt import recipes
     from mxopt.methods.data_parallel import parallel
@@ -215,7 +230,7 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
         with timed() as clock:
             for batch in loader:
                 samples += batch.size
-                # A sum touches every value on its device: nothing counts as loaded unseen.
+                # A sum reads every value on its device, so that loading is complete.
                 sums += [_sum(array) for shard in batch.shards for array in shard]
         durations.append(clock.seconds)
         write("epoch", seconds=clock.seconds, samples=samples)
@@ -229,14 +244,14 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
 
 
 def _sum(array):
-    # On a CPU, MXNet's own is twenty times as slow as NumPy's and would be most of what is timed.
+    # On a CPU, MXNet's sum takes twenty times as long as NumPy's, and most of the time measured.
     if ndarray_memory.on_host(array):
         return ndarray_memory.view(array).sum()
     return array.astype("float32").sum()
 
 
 class _Samples:
-    """Samples one by one, in order, as batches of one without a batch axis."""
+    """Samples in order, each as a batch of one sample without a batch axis."""
 
     def __init__(self, dataset, transform, plan, context, stage):
         on_device = plan.preprocess == "device"

@@ -1,6 +1,6 @@
-"""What the commands of ``mxopt`` do: a function each, from the words given to an exit status.
+"""The commands of ``mxopt``: one function each, from the parsed arguments to an exit status.
 
-What a command needs is imported by it alone, so that ``mxopt doctor`` runs where MXNet does not.
+Each function imports what it needs, so that ``mxopt doctor`` runs where MXNet cannot be imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def doctor(chosen) -> int:
 
 
 def fetch(chosen) -> int:
-    """Find or download data sets; 1 if one could not be had."""
+    """Find or download data sets; return 1 if one is unavailable."""
     from mxopt import data
 
     rows = data.fetch(chosen.names or data.SOURCES, check=chosen.verify)
@@ -28,7 +28,7 @@ def fetch(chosen) -> int:
 
 
 def run(chosen) -> int:
-    """Train a recipe in a process of its own, and print its figures."""
+    """Train a recipe in its own process, and print its figures."""
     from mxopt import measure, recipes, report
     from mxopt.chapter import lab
     from mxopt.core.plan import Plan
@@ -38,7 +38,7 @@ def run(chosen) -> int:
     recipes.resolve(chosen.recipe)
     options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
     if chosen.under and not chosen.record:
-        raise MxoptError("--under needs --record: a name of its own for each task is none for all")
+        raise MxoptError("--under needs --record, the same file for all tasks")
     record = chosen.record or lab.new_results_folder() / "run-01.jsonl"
     first = not chosen.under or cluster.task_number(chosen.under, os.environ) == 0
     if first:
@@ -62,7 +62,7 @@ def run(chosen) -> int:
 
 
 def again(chosen) -> int:
-    """Run a record's plan once more, and print the figures of then and now."""
+    """Repeat a recorded run, and print the old and the new figures."""
     from mxopt import measure, report
     from mxopt.chapter import lab
     from mxopt.core import packed
@@ -83,13 +83,13 @@ def again(chosen) -> int:
 
 
 def _ended(run) -> int:
-    """Say how a run ended that did not end well, and return the exit status."""
+    """Print how an unsuccessful run ended, and return the exit status."""
     print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
     return 2 if run.status == "refused" else 1
 
 
 def _pair(chosen):
-    """Return the plan of before, what after changes, and the options of the workload."""
+    """Return the first plan, the changes of the second, and the options of the workload."""
     from mxopt import recipes
     from mxopt.core.plan import Plan
 
@@ -103,7 +103,7 @@ def _pair(chosen):
 
 
 def ablate(chosen) -> int:
-    """Measure levers in several orders, and print and draw each one's share."""
+    """Measure levers in several orders, and print and plot the share of each."""
     from mxopt import measure, report
     from mxopt.chapter import lab
     from mxopt.report import plots
@@ -144,7 +144,7 @@ def compare(chosen) -> int:
 
 
 def launch(chosen) -> int:
-    """Become the user's script; returns only by an error."""
+    """Replace this process by the user's script; return only after an error."""
     from mxopt.cli.launch import launch
 
     launch(chosen.script, chosen.arguments, chosen.switch)
@@ -162,7 +162,7 @@ def _option(word: str) -> tuple[str, object]:
 
 
 def reproduce(chosen) -> int:
-    """Run the notebooks and write the page."""
+    """Run the notebooks, and write a folder of results."""
     from mxopt.chapter.reproduce import reproduce
 
     reproduce(chosen.tier, chosen.results, only=chosen.only, long=chosen.long,
@@ -171,7 +171,7 @@ def reproduce(chosen) -> int:
 
 
 def report(chosen) -> int:
-    """Write a folder's pages anew from its records."""
+    """Write the pages of a results folder again from its records."""
     from mxopt.core import atomic
     from mxopt.report import html, results
 
@@ -195,7 +195,7 @@ def pack(chosen) -> int:
 
 
 def errata(chosen) -> int:
-    """Show each erratum's figure, the chapter's way and the right way."""
+    """Print the figures of each erratum, as printed and corrected, or write the page."""
     from mxopt.chapter import errata
     from mxopt.core import atomic
 
@@ -210,7 +210,7 @@ def errata(chosen) -> int:
 
 
 def verify(chosen) -> int:
-    """Compare published pages with their records; 1 if anything differs."""
+    """Compare published pages with their records; return 1 if anything differs."""
     from mxopt.report.verify import verify
 
     problems = verify(chosen.results, chosen.readme)

@@ -1,10 +1,10 @@
 """``mxopt launch script.py``: run a Gluon script, unchanged, with faster environment settings.
 
 The variables are those that a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator``
-set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when
-it is loaded, so they are set first, and the script then replaces this process.
-``benchmarks/README.md`` has the effect of one thread for each core, of ``SWITCHES`` and of huge
-pages on two imperative training loops.
+set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when it is loaded, so
+they are set first, and then the script replaces this process. ``benchmarks/README.md`` has the
+effect of one thread for each core, of ``SWITCHES`` and of huge pages on two imperative training
+loops.
 
 Variables that are already set stay as they are, and are printed. MXNet is made importable on
 current NumPy as well.
@@ -52,22 +52,22 @@ def plan_for(cpu: machine.Cpu, switches: list[str] = ()) -> Plan:
         switches: ``name=value``, overriding those in ``SWITCHES``.
 
     Raises:
-        PlanError: as for ``Plan.parse``.
+        PlanError: a switch is unknown, or does not take its value.
     """
     return Plan.parse(switches, Plan(cpu_threads=cpu.physical_cores, **SWITCHES))
 
 
 def launch(script: str, arguments: list[str], switches: list[str] = ()):
-    """Replace this process by a script; returns only if that fails.
+    """Replace this process by a script; return only if that fails.
 
     Args:
         script: path of a Python file.
-        arguments: the arguments of the script.
-        switches: as for :func:`plan_for`.
+        arguments: arguments of the script.
+        switches: ``name=value``, overriding those in ``SWITCHES``.
 
     Raises:
         DeviceError: there is no such file, or something that a switch needs is missing.
-        PlanError: as for :func:`plan_for`.
+        PlanError: a switch is unknown, or does not take its value.
     """
     if not Path(script).is_file():
         raise DeviceError(f"there is no script {script!r}; name a Python file")
@@ -82,7 +82,7 @@ def launch(script: str, arguments: list[str], switches: list[str] = ()):
 def main() -> None:
     """Run the script in the environment that :func:`launch` has set."""
     del sys.argv[0]
-    # As Python does for a script: its folder is searched first.
+    # Python searches the folder of a script first.
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")
 

@@ -1,4 +1,4 @@
-"""The command ``mxopt``: its arguments. What it does is in :mod:`mxopt.cli.commands`."""
+"""The command ``mxopt`` and its arguments; :mod:`mxopt.cli.commands` has what they do."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from mxopt.core.errors import MxoptError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit status: 0 done, 1 failed, 2 the input was wrong."""
+    """Run one command.
+
+    Args:
+        arguments: the command and its arguments; those of the process if None.
+
+    Returns:
+        The exit status: 0 for success, 1 for failure, 2 for wrong input, 130 if interrupted.
+    """
     parser = _parser()
-    if os.getcwd() not in sys.path:  # recipes of one's own are imported from here
+    if os.getcwd() not in sys.path:  # for recipes of the user
         sys.path.append(os.getcwd())
     chosen = parser.parse_args(arguments)
     try:

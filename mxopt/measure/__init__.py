@@ -1,8 +1,8 @@
 """Measuring: child processes, interleaved repeats, ratios with intervals.
 
-Engine, threads and AMP belong to a process, so every run gets a process of its own. Arms take
-turns (A B A B ...), so that a machine that slows down slows all of them. What is claimed is the
-ratio of paired runs, with a 95 % interval and the number of pairs.
+Engine, threads and AMP are settings of a process, so every run has its own process. The arms are
+interleaved (A B A B ...), so that a machine that slows down slows all of them. Results are ratios
+of paired runs, with a 95 % interval and the number of pairs.
 """
 
 from mxopt.measure.ablation import Ablation, ablate

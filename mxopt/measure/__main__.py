@@ -1,4 +1,4 @@
-"""The child process of a measured run: ``python -m mxopt.measure`` with a job on its input."""
+"""Child process of a measured run: ``python -m mxopt.measure``, a job as JSON on standard input."""
 
 from __future__ import annotations
 
@@ -18,13 +18,21 @@ from mxopt.core.records import RecordWriter
 def main() -> None:
     """Do one job, read from standard input."""
     job = json.load(sys.stdin)
-    end_with_parent(job.pop("parent"))  # an orphan would spoil the times of later runs
+    end_with_parent(job.pop("parent"))  # otherwise it would slow down later runs
     do(job)
 
 
 def do(job: dict) -> str:
-    """Do a job, leave its record, and return why it did not end well, empty if it did."""
-    # For workloads that leave more than figures, beside their record.
+    """Run a job and write its record.
+
+    Args:
+        job: ``workload``, ``plan``, ``options`` and ``record``, as
+            :func:`mxopt.measure.process.run` sends them.
+
+    Returns:
+        The reason if the run failed, was refused or diverged; empty if it succeeded.
+    """
+    # For workloads that write more files than the record, such as weights.
     os.environ["MXOPT_RECORD"] = job["record"]
     with RecordWriter(job.pop("record")) as writer:
         writer.begin(**job)

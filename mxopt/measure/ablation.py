@@ -1,13 +1,13 @@
-"""Ablation: how much of a speed-up is each lever's, when levers lean on each other.
+"""Ablation: how much each lever contributes to a speed-up, where levers interact.
 
-Three answers for every lever. *Alone*: what it gives on top of nothing. *Left out*: what is lost
-when it alone is missing from all. *Share*: its part of the whole, averaged over the orders in which
-the levers can be added (Shapley, "A value for n-person games", 1953). Alone and left out do not
-make up the whole; shares do: they are averaged as logarithms, and multiplied they are the ratio of
-the first arm to the last.
+Three figures for every lever. *Alone*: its effect when only this lever is added. *Left out*: what
+is lost when only this lever is missing. *Share*: its part of the whole, averaged over the orders in
+which the levers can be added (Shapley, "A value for n-person games", 1953). The effects alone and
+left out do not multiply to the whole. The shares do: they are averages of logarithms, and their
+product is the ratio of the first arm to the last.
 
-With few levers every order counts and the shares are exact. With more, orders are sampled, each
-with its reverse, and ``sampled`` says how many; the interval of a share then holds that error too.
+Up to four levers are measured in every order, and the shares are exact. With more levers, orders
+are sampled, each with its reverse, and the interval of a share includes the error of sampling.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from mxopt.measure.experiment import Experiment
 from mxopt.measure.interleave import interleave, ladder
 from mxopt.measure.statistics import Ratio, ratio
 
-# 2 ** 4 arms are the most that all orders together may need.
+# Up to so many levers are measured in every order, which takes 2 ** 4 arms.
 EXACT_LEVERS = 4
 BEFORE, AFTER = "before", "after"
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What an experiment with ``orders`` says of its levers.
+    """The effects of levers, computed from an experiment that has ``orders``.
 
     Attributes:
-        experiment: every arm that an order passes through; see :func:`arm_name`.
+        experiment: has an arm for every step of every order; see :func:`arm_name`.
     """
 
     experiment: Experiment
@@ -47,29 +47,33 @@ class Ablation:
 
     @property
     def levers(self) -> tuple[str, ...]:
-        """The levers' names, in the first order."""
+        """The names of the levers, as in the first order."""
         return self.orders[0]
 
     @property
     def exact(self) -> bool:
-        """Whether the orders are all that there are."""
+        """Whether the orders are all possible ones."""
         return len(self.orders) == math.factorial(len(self.levers))
 
     def whole(self) -> Ratio | None:
-        """Return how many times better all levers together are than none."""
+        """Return how many times better all levers together are than none.
+
+        Returns:
+            None if one of the two arms has no figure.
+        """
         return self.experiment.ratio(AFTER, BEFORE)
 
     def alone(self, lever: str) -> Ratio | None:
-        """Return what a lever gives on top of nothing."""
+        """Return the effect of a lever that is added alone; None if an arm has no figure."""
         return self.experiment.ratio(arm_name([lever], self.levers), BEFORE)
 
     def left_out(self, lever: str) -> Ratio | None:
-        """Return what a lever gives on top of all others."""
+        """Return the effect of a lever added to all others; None if an arm has no figure."""
         others = [other for other in self.levers if other != lever]
         return self.experiment.ratio(AFTER, arm_name(others, self.levers))
 
     def share(self, lever: str) -> Ratio | None:
-        """Return a lever's part of the whole; None if an arm has no figure."""
+        """Return the share of a lever in the whole; None if an arm has no figure."""
         logs = {arm: np.log(self.experiment.figures(arm)) for arm in self.experiment.arms}
         if not all(map(len, logs.values())):
             return None
@@ -85,7 +89,7 @@ class Ablation:
         found = ratio(np.exp(sign * runs), np.ones_like(runs))
         if self.exact:
             return found
-        # The orders are a sample: their spread widens the interval, the two errors independent.
+        # The orders are a sample: their spread widens the interval, as an independent error.
         spread = 1.96 * np.std(np.mean(gains, axis=1), ddof=1) / math.sqrt(len(self.orders))
         low, high = (math.hypot(math.log(end / found.value), spread) for end in
                      (found.low, found.high))  # fmt: skip
@@ -93,7 +97,11 @@ class Ablation:
                      found.pairs)  # fmt: skip
 
     def interaction(self) -> float:
-        """Return the whole divided by the product of all levers alone: below 1, they overlap."""
+        """Return the whole divided by the product of the effects of all levers alone.
+
+        Returns:
+            Below 1 the levers overlap; NaN if an arm has no figure.
+        """
         alone = [self.alone(lever) for lever in self.levers]
         if not self.whole() or not all(alone):
             return math.nan
@@ -101,7 +109,15 @@ class Ablation:
 
 
 def arm_name(levers, all_levers) -> str:
-    """Return the arm with these levers: ``before``, ``after``, or their names joined by ``+``."""
+    """Return the name of the arm that has certain levers.
+
+    Args:
+        levers: names of the levers that the arm has, in any order.
+        all_levers: names of all levers of the ablation.
+
+    Returns:
+        ``before`` for none, ``after`` for all, otherwise their names joined by ``+``.
+    """
     chosen = [lever for lever in all_levers if lever in set(levers)]
     if len(chosen) == len(all_levers):
         return AFTER
@@ -109,7 +125,15 @@ def arm_name(levers, all_levers) -> str:
 
 
 def orders(levers, samples: int = 12, seed: int = 0) -> list[tuple[str, ...]]:
-    """Return every order of up to four levers; of more, ``samples`` orders with their reverses.
+    """Return the orders in which levers are added.
+
+    Args:
+        levers: names of the levers.
+        samples: how many orders are sampled, reverses included, if there are more than four levers.
+        seed: of the sampling.
+
+    Returns:
+        Every order of up to four levers; otherwise a sample, with the reverse of each order.
 
     Raises:
         PlanError: there are no levers.
@@ -137,18 +161,24 @@ def ablate(
     samples: int = 12,
     **how,
 ) -> Ablation:
-    """Measure every arm that the levers' orders pass through, in turns.
+    """Measure the arms of an ablation in interleaved runs.
 
     Args:
-        name, workload: as for :func:`mxopt.measure.interleave`.
+        name: name of the experiment, as for :func:`mxopt.measure.interleave`.
+        workload: ``module:function``, as for :func:`mxopt.measure.interleave`.
         before: the plan without any lever.
-        levers: for each what it changes: switches of the plan, and options of the workload.
-        options: of the workload, without any lever.
-        samples: orders, if there are too many to run all.
-        how: what :func:`mxopt.measure.interleave` takes, ``repeats`` and ``folder`` at least.
+        levers: ``{lever: {name: value}}``, what each changes: switches of the plan and options of
+            the workload.
+        options: options of the workload without any lever.
+        samples: number of orders that are sampled if there are more than four levers.
+        **how: other arguments of :func:`mxopt.measure.interleave`; it needs ``repeats`` and
+            ``folder``.
+
+    Returns:
+        The measured ablation.
 
     Raises:
-        PlanError: two levers change the same thing, so that their order would matter.
+        PlanError: two levers change the same switch or option, or there are no levers.
     """
     changed = [key for changes in levers.values() for key in changes]
     twice = sorted({key for key in changed if changed.count(key) > 1})

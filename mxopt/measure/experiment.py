@@ -1,4 +1,4 @@
-"""Experiments: several arms of one workload, what was measured of them, and what that shows."""
+"""Experiments: several arms of one workload, their runs, and ratios and verdicts from these."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ from mxopt.measure.statistics import Ratio, ratio
 
 @dataclass(frozen=True)
 class Experiment:
-    """Several arms of one workload, measured in turns.
+    """Several arms of one workload, measured in interleaved runs.
 
     Attributes:
-        name: what it was measured as; ``title`` is what tables call it.
-        workload, options: what every arm runs.
-        arms: each arm's plan, the first one the baseline.
-        arm_options: options of single arms that differ from ``options``.
-        pairs: what is compared, as (baseline, arm): every arm with the first one if None is given,
-            nothing if it is empty.
-        figure: the figure that is compared, ``unit`` its unit, ``better`` its good direction.
-        quality: a figure that must hold for a speed-up to be claimed, higher being better;
-            ``margin`` is how much of it may be lost.
-        target: a figure of epochs, higher being better; given, arms are compared as well by the
-            time until they first reach what the baseline ended with (:func:`time_to_target`).
-        orders: of an ablation, the orders in which its levers were added (``measure.ablation``).
-        resumed: runs that an earlier, interrupted measurement had left.
-        runs: each arm's runs, in order.
+        name: its name on disk.
+        workload: what every arm runs, ``module:function``.
+        arms: the plan of each arm, by name; the first arm is the baseline.
+        title: its name in tables; ``name`` if empty.
+        figure: the figure that is compared.
+        unit: unit of the figure.
+        better: ``lower`` or ``higher``, which figures are better.
+        quality: a figure that must hold for a speed-up to be claimed, higher being better; empty
+            for none.
+        margin: how much of ``quality`` may be lost.
+        target: a figure of epochs, higher being better. If given, arms are also compared by the
+            time until they first reach the final value of the baseline (:func:`time_to_target`).
+        pairs: the pairs that are compared, as (baseline, arm); None compares every arm with the
+            first one, an empty list compares nothing.
+        options: options of the workload, for all arms.
+        arm_options: ``{arm: options}``, added to ``options`` for single arms.
+        orders: for an ablation, the orders in which its levers were added (``measure.ablation``).
+        resumed: number of runs that were read from an earlier, interrupted measurement.
+        runs: the runs of each arm, in order.
     """
 
     name: str
@@ -70,7 +75,13 @@ class Experiment:
     def factors(self, arm: str, baseline: str | None = None) -> dict[str, tuple]:
         """Return everything in which two arms differ: switches, then options of the workload.
 
-        An option that is not given is called ``default``.
+        Args:
+            arm: name of the arm.
+            baseline: name of the arm it is compared with; the first one if None.
+
+        Returns:
+            ``{name: (baseline's value, arm's value)}``; an option that is not given is shown as
+            ``default``.
         """
         baseline = baseline or self.baseline
         mine, theirs = ({**self.options, **self.arm_options.get(a, {})} for a in (baseline, arm))
@@ -82,10 +93,14 @@ class Experiment:
         return {**self.arms[baseline].diff(self.arms[arm]), **options}
 
     def check_effect(self, arm: str, switch: str | None = None) -> None:
-        """Make sure that two arms differ, and if a switch is named, in nothing but that one.
+        """Make sure that an arm differs from the first one, and only in the named switch.
+
+        Args:
+            arm: name of the arm.
+            switch: the only switch or option that may differ; None allows any.
 
         Raises:
-            PlanError: they do not differ, or what differs would not be the effect of that switch.
+            PlanError: they do not differ, or differ in something other than ``switch``.
         """
         differing = self.factors(arm)
         if not differing:
@@ -98,40 +113,63 @@ class Experiment:
             )
 
     def why_not(self, arm: str) -> str:
-        """Return why an arm has no figure: the reason of its first run that did not end well."""
+        """Return why an arm has no figure: the reason of its first run that did not succeed.
+
+        Returns:
+            Empty if all of its runs succeeded.
+        """
         bad = next((run for run in self.runs.get(arm, []) if not run.ok), None)
         if bad is None:
             return "" if self.runs.get(arm) else "not run"
-        # A divergence and a refusal explain themselves; what failed or was killed is named so.
+        # The reasons of a divergence and of a refusal are complete without the status.
         explained = bad.status in ("diverged", "refused")
         return bad.reason if explained else f"{bad.status}: {bad.reason}"
 
     def figures(self, arm: str, figure: str | None = None) -> list[float]:
-        """Return a figure of every run of an arm; empty if any of them did not end well.
+        """Return a figure of every run of an arm.
 
-        Times of a run that was resumed within are no evidence, and empty as well.
+        Args:
+            arm: name of the arm.
+            figure: name of the figure; the experiment's if None.
+
+        Returns:
+            Empty if a run did not succeed. Times are empty as well if a run was resumed from a
+            checkpoint, because they are then not comparable.
         """
         if self.why_not(arm) or ("second" in (figure or self.figure) and self.was_resumed(arm)):
             return []
         return [run.figures.get(figure or self.figure, float("nan")) for run in self.runs[arm]]
 
     def was_resumed(self, arm: str) -> bool:
-        """Whether a run of an arm was interrupted and went on from a checkpoint."""
+        """Return whether a run of an arm was interrupted and resumed from a checkpoint."""
         return any("resumed_epochs" in run.figures for run in self.runs.get(arm, []))
 
     def median(self, arm: str, figure: str | None = None) -> float:
-        """Return the median of a figure over an arm's runs, NaN if the arm has none."""
+        """Return the median of a figure over the runs of an arm.
+
+        Args:
+            arm: name of the arm.
+            figure: name of the figure; the experiment's if None.
+
+        Returns:
+            The median, or NaN if the arm has no figures.
+        """
         figures = self.figures(arm, figure)
         return statistics.median(figures) if figures else float("nan")
 
     def ratio(
         self, arm: str, baseline: str | None = None, figure: str | None = None
     ) -> Ratio | None:
-        """Return how many times better an arm is than the baseline; None if either has no figure.
+        """Return how many times better an arm is than the baseline.
 
         Args:
-            arm, baseline: names of arms; the first arm is the baseline if none is given.
-            figure: another figure than the experiment's, with the same good direction.
+            arm: name of the arm.
+            baseline: name of the arm it is compared with; the first one if None.
+            figure: name of the figure, better in the same direction as the experiment's, which is
+                taken if None.
+
+        Returns:
+            The ratio of paired runs, or None if either arm has no figures.
         """
         before = self.figures(baseline or self.baseline, figure)
         after = self.figures(arm, figure)
@@ -140,7 +178,16 @@ class Experiment:
         return ratio(before, after, self.better)
 
     def verdict(self, arm: str, baseline: str | None = None) -> str:
-        """Say in a few words what the pair shows: speed, and whether quality holds."""
+        """Return what a pair of arms shows: its speed, and whether quality holds.
+
+        Args:
+            arm: name of the arm.
+            baseline: name of the arm it is compared with; the first one if None.
+
+        Returns:
+            A few words, such as ``faster, test_mIoU holds``; why there is no ratio, if there is
+            none.
+        """
         baseline = baseline or self.baseline
         found = self.ratio(arm, baseline)
         if found is None:
@@ -151,7 +198,16 @@ class Experiment:
         return self.judge(found, arm, baseline)
 
     def judge(self, found: Ratio, arm: str, baseline: str) -> str:
-        """Say what a ratio of two arms shows; faster is only faster where quality holds."""
+        """Return what a ratio of two arms shows; a speed-up is claimed only where quality holds.
+
+        Args:
+            found: the ratio.
+            arm: name of the arm.
+            baseline: name of the arm it is compared with.
+
+        Returns:
+            The ratio's verdict; after ``faster``, whether quality holds.
+        """
         if not self.quality or found.verdict != "faster":
             return found.verdict
         before, after = self.median(baseline, self.quality), self.median(arm, self.quality)
@@ -160,7 +216,7 @@ class Experiment:
         return f"faster, {self.quality} lost: {before:.3f} to {after:.3f}"
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write what was measured (not the runs, which are records already) beside the records."""
+        """Write the description of the experiment beside its records, without the runs."""
         description = {key: value for key, value in vars(self).items() if key != "runs"}
         description["arms"] = {name: plan.as_dict() for name, plan in self.arms.items()}
         atomic.replace_text(Path(folder) / DESCRIPTION, json.dumps(description, indent=1) + "\n")
@@ -170,10 +226,13 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
     """Read an experiment and the records of all its runs.
 
     Args:
-        path: the folder that it was measured into, or the file that this was packed into.
+        path: folder of its records, or the file that they are packed into.
+
+    Returns:
+        The experiment; names of switches and options in old records are replaced by today's.
 
     Raises:
-        RecordError: it holds no experiment, or a record is damaged.
+        RecordError: ``path`` holds no experiment, or a record is damaged.
     """
     path = Path(path)
     is_packed = path.is_file()
@@ -194,7 +253,7 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
 
 
 def _renamed(description: dict) -> dict[str, Plan]:
-    """Bring an experiment's description to today's names, and return the plans of its arms."""
+    """Replace old names in an experiment's description, and return the plans of its arms."""
     options, own = description.get("options", {}), description.get("arm_options", {})
     arms = {}
     for name, plan in description.pop("arms").items():
@@ -206,10 +265,10 @@ def _renamed(description: dict) -> dict[str, Plan]:
 
 
 def check_names(arms: Iterable[str]) -> None:
-    """Make sure that the arms' names can be part of a file's name.
+    """Make sure that the names of arms can be part of file names.
 
     Raises:
-        PlanError: one cannot.
+        PlanError: a name has characters other than letters, digits and ``_ . + -``.
     """
     for arm in arms:
         if not re.fullmatch(r"[\w.+-]+", arm):

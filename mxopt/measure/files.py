@@ -1,4 +1,4 @@
-"""Where experiments are on disk: in folders of records, or packed into one file each."""
+"""Files of experiments: a folder of records for each, or one packed file for each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ def find_experiments(folder: str | os.PathLike) -> list[Path]:
     """Return every experiment in a folder or below it, each a folder or a packed file.
 
     Args:
-        folder: where to look; a packed file is returned as it is.
+        folder: where to look; the path of a packed file is returned as it is.
+
+    Returns:
+        The paths, sorted.
 
     Raises:
-        RecordError: one is there as both, or a file cannot be read.
+        RecordError: an experiment exists both as a folder and packed, or a file cannot be read.
     """
     if Path(folder).is_file():
         return [Path(folder)]
@@ -36,7 +39,15 @@ def find_experiments(folder: str | os.PathLike) -> list[Path]:
 
 
 def record_files(folder: Path, arms: Iterable[str]) -> dict[str, dict[int, Path]]:
-    """Return each arm's records by number, in order: arm-01.jsonl, ..., arm-100.jsonl, ..."""
+    """Return the records of each arm: arm-01.jsonl, ..., arm-100.jsonl, ...
+
+    Args:
+        folder: folder of the experiment.
+        arms: names of the arms.
+
+    Returns:
+        ``{arm: {number: path}}``, in the order of the numbers.
+    """
     found: dict = {arm: {} for arm in arms}
     for path in folder.glob("*.jsonl"):
         arm, _, number = path.stem.rpartition("-")
@@ -46,7 +57,7 @@ def record_files(folder: Path, arms: Iterable[str]) -> dict[str, dict[int, Path]
 
 
 def packed_path(folder: str | os.PathLike) -> Path:
-    """Return the file that a folder is packed into if it stays beside it."""
+    """Return the path beside a folder of the file that it would be packed into."""
     folder = Path(folder)
     return folder.with_name(f"{folder.name}.jsonl")
 
@@ -57,7 +68,7 @@ def plots_folder(experiment: Path) -> Path:
 
 
 def _is_record(path: Path) -> bool:
-    """Whether a file is the record of one run, and so not a packed experiment."""
+    """Return whether a file is the record of one run, and not a packed experiment."""
     try:
         with path.open("rb") as file:
             event = json.loads(file.readline())

@@ -1,4 +1,4 @@
-"""Turns: every arm of an experiment is run once, then every arm again."""
+"""Interleaved runs: every arm of an experiment is run once, then every arm again."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ TRAIN = "mxopt.chapter.workloads:train"
 def ladder(
     before: Plan, levers: dict[str, dict], options: dict, workload: str = TRAIN
 ) -> tuple[dict, dict]:
-    """Return arms that climb from a plan, each with one lever more than the arm before it.
+    """Return arms that each have one lever more than the arm before.
 
     Args:
-        before: the plan of the first arm, which is called ``before``.
-        levers: for each further arm what it changes: switches of the plan, and options of the
-            workload under any other name.
-        options: of the first arm.
-        workload: what the arms run; it says which options there are.
+        before: plan of the first arm, which is called ``before``.
+        levers: ``{arm: {name: value}}``, what each further arm changes: switches of the plan, and
+            options of the workload.
+        options: options of the first arm.
+        workload: what the arms run, ``module:function``; it determines which options exist.
 
     Returns:
-        The arms for :func:`interleave`, and its ``arm_options``.
+        ``arms`` and ``arm_options`` for :func:`interleave`.
 
     Raises:
-        PlanError: a lever changes what is neither a switch nor an option; the nearest name is
-            suggested.
+        PlanError: a lever changes something that is neither a switch nor an option; the message
+            suggests the nearest name.
     """
     every_option = {k: v for changes in levers.values() for k, v in changes.items()}
     check_options(workload, options, every_option)
@@ -64,31 +64,35 @@ def interleave(
     resume: bool = False,
     **description,
 ) -> Experiment:
-    """Run every arm once, then every arm again, ``repeats`` times, and keep all of it.
+    """Run every arm once, then every arm again, ``repeats`` times, and write all records.
 
     Args:
-        name: the experiment's name; its records go to ``folder/name``, as ``arm-01.jsonl``.
-        workload: as for :func:`run`.
+        name: name of the experiment; its records are ``folder/name/arm-01.jsonl`` and so on.
+        workload: as for :func:`mxopt.measure.run`.
         arms: plans by name; the first is the baseline.
-        repeats: runs of each arm.
-        folder: where experiments are kept.
-        options: arguments of the workload; ``arm_options`` replaces some for single arms.
-        seeds: whether each repeat has a seed of its own, the same for every arm: the plan's, the
-            one after it, and so on.
-        resume: whether to go on where an interrupted measurement stopped: a run that ended is
-            read and not run again; one that was killed is, and its record kept under another name.
-        description: the other attributes of :class:`Experiment`, such as ``title``.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+        options: options of the workload, for all arms.
+        arm_options: ``{arm: options}``, which replace some of ``options`` for single arms.
+        seeds: whether each repeat has its own seed, the same for every arm: the plan's, then the
+            next number, and so on.
+        resume: whether to continue an interrupted measurement: runs that ended are read and not
+            repeated; runs that were killed are repeated, and their records renamed.
+        **description: other attributes of :class:`Experiment`, such as ``title``.
+
+    Returns:
+        The experiment with all its runs, whether they succeeded or not.
 
     Raises:
-        RecordError: there is an experiment of that name already; or, to be resumed, one that is
-            not the same.
-        PlanError: an arm's name cannot be part of a file's name.
+        RecordError: an experiment of that name exists; with ``resume``, one with other plans or
+            options.
+        PlanError: the name of an arm cannot be part of a file name, or an option is unknown.
     """
     check_names(arms)
     home = Path(folder) / name
     if packed_path(home).exists():
         raise RecordError(
-            f"{packed_path(home)} is this experiment already; delete it to measure anew"
+            f"{packed_path(home)} already holds this experiment; delete it to measure again"
         )
     experiment = Experiment(
         name, workload, arms, options=options or {}, arm_options=arm_options or {},
@@ -100,7 +104,7 @@ def interleave(
             for arm, plan in arms.items():
                 step(f"{arm}, run {repeat} of {repeats}")
                 if repeat > 1 and experiment.runs[arm][0].status == "refused":
-                    continue  # what this machine cannot do it cannot do the next time either
+                    continue  # this machine would refuse it again
                 both = {**experiment.options, **experiment.arm_options.get(arm, {})}
                 if seeds:
                     plan = plan.replace(seed=plan.seed + repeat - 1)
@@ -117,11 +121,20 @@ def interleave(
 
 
 def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | None:
-    """Return the run of a record that is there and ended; put one that was killed aside.
+    """Return the run of an earlier measurement, if it ended; rename the record of a killed run.
+
+    Args:
+        record: path of the record, which may not exist.
+        workload: the workload that the run must have.
+        plan: the plan that it must have.
+        options: the options that it must have.
+
+    Returns:
+        The run; None if it has to be run (again).
 
     Raises:
-        RecordError: it is the record of another workload, plan or options, or of a run that is
-            still at work.
+        RecordError: the record has another workload, plan or options, or another process is still
+            writing it.
     """
     if not record.exists():
         return None
@@ -138,11 +151,11 @@ def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | N
         aside = (record.with_suffix(f".killed-{number}") for number in itertools.count(1))
         record.rename(next(path for path in aside if not path.exists()))
         return None
-    # Through JSON, as the record has them: tuples become lists.
+    # Through JSON, as in the record: tuples become lists.
     asked = (old_names.workload(workload), plan, json.loads(json.dumps(options)))
     if (found.workload, found.plan, found.options) != asked:
         raise RecordError(
-            f"{record} is a run of something else than what is to be resumed (its plan or its "
-            "options differ); choose another results folder"
+            f"{record} is the record of another run (its workload, plan or options differ), so it "
+            "cannot be resumed; choose another results folder"
         )
     return found

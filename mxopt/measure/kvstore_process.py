@@ -1,7 +1,7 @@
-"""A process of a run in many: ``python -m mxopt.measure.kvstore_process`` with a job on its input.
+"""One process of a distributed run: ``python -m mxopt.measure.kvstore_process``, job on its input.
 
-It ends when its launcher does: standard input is held open by the launcher and by nobody else,
-which holds through ssh as well, where :mod:`mxopt.core.child` cannot reach.
+It ends when its launcher does: only the launcher holds standard input open. This works through ssh
+as well, where :mod:`mxopt.core.child` does not.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import threading
 
 
 def main() -> None:
-    """Do a worker's part of a job, or serve until the workers have done theirs."""
+    """Run a worker's part of the job, or serve as scheduler or server until the workers end."""
     job = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_launcher, daemon=True).start()
     if os.environ["DMLC_ROLE"] != "worker":
         import mxopt  # noqa: F401  (lets MXNet import)
 
-        # Serves within the import, and ends the process when the last worker has left.
+        # The import itself serves, and ends the process when the last worker has left.
         import mxnet  # noqa: F401  # isort: skip
 
         return
@@ -28,7 +28,7 @@ def main() -> None:
 
     reason = do(job)
     if reason:
-        # A worker that ended as usual would first wait for the others, who wait for its gradients.
+        # A usual exit would first wait for the other workers, which wait for gradients of this one.
         print(reason, file=sys.stderr, flush=True)
         os._exit(1)
 

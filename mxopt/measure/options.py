@@ -1,4 +1,4 @@
-"""Names given to a measurement, checked before anything runs."""
+"""Checks of the names of options and switches, before anything runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ SWITCHES = [field.name for field in dataclasses.fields(Plan)]
 
 
 def names_of(workload: str, options: dict) -> list[str] | None:
-    """Return the names of the options that a workload takes; None if it takes any.
+    """Return the names of the options that a workload takes.
 
     Args:
         workload: ``module:function``.
-        options: those given; with ``recipe`` among them, the recipe's are included.
+        options: the given options; ``recipe`` and its options determine which options a recipe has.
+
+    Returns:
+        The names; None if any name is allowed, or if the workload cannot be imported here.
     """
     module, _, name = old_names.workload(workload).partition(":")
     try:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        return None  # the process that is to run it says why
+        return None  # the process that runs it reports why
     parameters = dict(list(inspect.signature(function).parameters.items())[2:])  # plan, write
     names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
     if len(names) == len(parameters):
@@ -42,11 +45,11 @@ def check(workload: str, options: dict, changes: dict | None = None) -> None:
 
     Args:
         workload: ``module:function``.
-        options: of the workload.
-        changes: switches of the plan or options, as a lever has them.
+        options: options of the workload.
+        changes: switches of the plan or options of the workload, as levers change them.
 
     Raises:
-        PlanError: it does not; the message suggests the nearest name.
+        PlanError: a name is unknown; the message suggests the nearest one.
     """
     names = names_of(workload, {**options, **(changes or {})})
     if names is None:

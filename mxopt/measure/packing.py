@@ -1,4 +1,4 @@
-"""Packing an experiment for publication: one file instead of a folder of records."""
+"""Pack an experiment for publication: one file instead of a folder of records."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ VARYING = ("event", "at", "memory", "openmp", "variables")
 
 
 def pack(folder: str | os.PathLike, path: str | os.PathLike) -> None:
-    """Write an experiment's folder as one file (see :mod:`mxopt.core.packed`), and compare both.
+    """Write the records of an experiment into one file, and check that both read the same.
+
+    The format is described in :mod:`mxopt.core.packed`.
 
     Args:
-        folder: holds ``experiment.json`` and the records; it stays as it is.
-        path: the file; it must not exist.
+        folder: folder with ``experiment.json`` and the records; it is not changed.
+        path: the file to be written; it must not exist.
 
     Raises:
         RecordError: the file exists, a record is damaged or still being written, or a run is
@@ -34,7 +36,7 @@ def pack(folder: str | os.PathLike, path: str | os.PathLike) -> None:
     """
     folder, path = Path(folder), Path(path)
     if path.exists():
-        raise RecordError(f"{path} exists already, and records are never overwritten; delete it")
+        raise RecordError(f"{path} exists, and records are never overwritten; delete it first")
     experiment = read_experiment(folder)
     files = record_files(folder, experiment.arms)
     for arm, own in files.items():
@@ -57,7 +59,7 @@ def pack(folder: str | os.PathLike, path: str | os.PathLike) -> None:
 
 
 def _events(runs: list[tuple[str, int, Path]]) -> Iterator[dict]:
-    """Yield what follows the first line: machines, then the events of one run after the other."""
+    """Yield the events after the first line: machines, then the events of run after run."""
     environments: dict[str, list[dict]] = {}
     for _, _, file in runs:
         for event in read_events(file):
@@ -84,7 +86,7 @@ def _machine(environment: dict) -> str:
 
 
 def _common(events: list[dict]) -> dict:
-    """Return what all events have in common, their kind and their time aside."""
+    """Return the fields that are equal in all events, without their kind and time."""
     return _shared([{k: v for k, v in e.items() if k not in ("event", "at")} for e in events])
 
 
@@ -102,7 +104,7 @@ def _shared(dictionaries: list[dict]) -> dict:
 
 
 def _rest(whole: dict, common: dict) -> dict:
-    """Return what ``joined`` has to add to the common part to make a dictionary whole again."""
+    """Return what has to be added to the common part to get the whole dictionary back."""
     found = {}
     for name, value in whole.items():
         if name not in common:
@@ -114,10 +116,10 @@ def _rest(whole: dict, common: dict) -> dict:
 
 
 def _check_same(measured: Experiment, packed: Experiment) -> None:
-    """Make sure that a packed experiment reads as its folder does, steps included.
+    """Make sure that a packed experiment reads the same as its folder, steps included.
 
     Raises:
-        RecordError: it does not.
+        RecordError: a run or the description differs.
     """
     described = dataclasses.replace(packed, runs=measured.runs) == measured
     pairs = [
@@ -127,7 +129,9 @@ def _check_same(measured: Experiment, packed: Experiment) -> None:
     ]
     for before, after in pairs:
         if not (described and before and after and _same(before, after)):
-            raise RecordError(f"{before and before.path} did not read back as it was; not packed")
+            raise RecordError(
+                f"{before and before.path} reads differently from the packed file; not packed"
+            )
 
 
 def _same(before: Run, after: Run) -> bool:

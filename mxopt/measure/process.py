@@ -1,4 +1,4 @@
-"""One run: a workload under a plan, in a process of its own, leaving a record."""
+"""One run: a workload under a plan, in its own process, which writes a record."""
 
 from __future__ import annotations
 
@@ -28,31 +28,30 @@ def run(
     hosts: list[str] | None = None,
     starter: str = "",
 ) -> Run:
-    """Run a workload under a plan in processes of its own and return its record.
+    """Run a workload under a plan, in one or several new processes.
+
+    The processes download nothing: fetch data first (``mxopt.data.fetch``), otherwise the run uses
+    the stand-in, if the data set has one.
 
     Args:
-        workload: ``module:function``; called as ``function(plan, write, **options)`` and returns
-            a dictionary of figures.
-        plan: its engine and threads become the environment of the processes, and it says how many
-            there are.
-        record: the file to be written; it must not exist. Other workers than the first write
-            theirs beside it, ending in ``.worker-1`` and so on.
-        options: JSON-able arguments of the workload.
-        hosts: where several processes run, by ssh; on this machine if there are none.
-        starter: ``slurm`` or ``mpi`` if these have started this process, and others like it, each
-            to run one of the workers.
-
-    The processes download nothing: fetch data first (``mxopt.data.fetch``), or the run takes
-    the stand-in where there is one.
+        workload: ``module:function``; called as ``function(plan, write, **options)``, it returns a
+            dictionary of figures.
+        plan: determines the environment of the processes (engine, threads, ...) and their number.
+        record: path of the record; it must not exist. Workers after the first write their own
+            beside it, ending in ``.worker-1`` and so on.
+        options: arguments of the workload that JSON can represent.
+        hosts: hosts on which several processes are started by ssh; None for this machine.
+        starter: ``slurm`` or ``mpi`` if this process is one of several that they have started, each
+            of which runs one worker; empty otherwise.
 
     Returns:
-        The run, whatever became of it: look at ``run.status``. Where one of several processes
-        died, ``run.reason`` says which and how.
+        The run, also if it did not succeed: see ``run.status``. If one of several processes died,
+        ``run.reason`` says which one and how.
 
     Raises:
-        RecordError: the record exists, or cannot be written, not even its first line.
-        PlanError: the workload or its recipe takes no such options, or the plan's processes cannot
-            be placed on these hosts.
+        RecordError: the record exists or cannot be written.
+        PlanError: the workload or its recipe takes no such option, or the plan's processes cannot
+            be distributed over the hosts.
     """
     check_options(workload, options or {})
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
@@ -61,7 +60,7 @@ def run(
     records = [_record_of(record, n) for n in workers or [cluster.worker_number(os.environ)]]
     for path in records:
         if path != Path(record):
-            path.unlink(missing_ok=True)  # of an earlier attempt; the first worker's is put aside
+            path.unlink(missing_ok=True)  # of an earlier attempt; left_over renames the first one
     record = records[0]
     RecordWriter(record).close()
     record.unlink()
@@ -92,14 +91,14 @@ def run(
 
 
 def _run_together(roles: list[cluster.Role], asked, environment, job, alarm) -> Run:
-    """Run the workers' jobs in their roles; the first worker's record is the run's."""
-    # Scheduler and servers have no use for a job, and come first.
+    """Run all processes of a distributed run; the record of the first worker is the run's."""
+    # Scheduler and servers come first; they do not use the job.
     inputs = [json.dumps(own) for own in [asked[0]] * (len(roles) - len(asked)) + asked]
     program = [sys.executable, "-m", "mxopt.measure.kvstore_process"]
     died = cluster.launch(roles, program, environment, inputs, alarm)
     record = Path(asked[0]["record"])
     if not record.exists():
-        reason = died or f"nobody wrote {record}; put it on a disk that all hosts share"
+        reason = died or f"{record} was not written; put it on a disk that all hosts share"
         return _without_a_child(record, job, "failed", reason)
     try:
         done = read_run(record)
@@ -112,19 +111,19 @@ def _run_together(roles: list[cluster.Role], asked, environment, job, alarm) -> 
 
 
 def _ending(child: subprocess.CompletedProcess) -> str:
-    """Say how a process ended that left no result: by a signal, or with its last words."""
+    """Return how a process without a result ended: the signal, or the last line of its errors."""
     by_signal = child.returncode < 0
     return signal.Signals(-child.returncode).name if by_signal else _last_words(child)
 
 
 def _last_words(child: subprocess.CompletedProcess) -> str:
-    """Return the last line of a process's errors; MXNet logs after it, each line with its time."""
+    """Return the last line of a process's errors, without MXNet's log, which begins with ``[``."""
     lines = [line for line in child.stderr.splitlines() if line and not line.startswith("[")]
     return lines[-1] if lines else "no message"
 
 
 def _roles(plan: Plan, hosts, starter) -> list[cluster.Role]:
-    """Return the processes that this one has to start, workers last."""
+    """Return the roles of the processes that this one has to start, workers last."""
     if starter:
         return cluster.of_this_task(starter, plan.processes, os.environ)
     with socket.socket() as probe:
@@ -141,8 +140,8 @@ def _record_of(record, worker: int) -> Path:
 def _what_is_left(record: Path) -> str:
     kept = by_number(record.with_suffix(".checkpoints").glob("epoch-*.json"))
     if not kept:
-        return "there is no checkpoint to go on from; --checkpoints writes them"
-    return f"the same command goes on from the checkpoint {kept[-1]}"
+        return "there is no checkpoint to continue from; --checkpoints writes them"
+    return f"the same command continues from the checkpoint {kept[-1]}"
 
 
 def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
@@ -153,5 +152,5 @@ def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
 
 
 def _surroundings() -> dict[str, str]:
-    """Let the child import what this process can, and download nothing."""
+    """Return variables that let a child import what this process can, and forbid downloads."""
     return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MXOPT_OFFLINE": "1"}

@@ -1,4 +1,4 @@
-"""The ratio of paired runs, with its interval."""
+"""Ratio of paired runs, with its interval."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-# Below six pairs even the extremes of a bootstrap hold less than 95 %: 1 - 2 ** (1 - n).
+# With fewer pairs, the widest bootstrap interval covers less than 95 %: 1 - 2 ** (1 - n).
 PAIRS_FOR_BOOTSTRAP = 6
 RESAMPLES = 9999
-# Drawn at a time, so that a thousand pairs need no more memory than a hundred.
+# Numbers drawn at a time, so that a thousand pairs need no more memory than a hundred.
 DRAWS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times better the second arm was, pair by pair.
+    """How many times better the second of two arms is, from pairs of runs.
 
     Attributes:
         value: geometric mean of the pairs' ratios; above 1 means better.
-        low, high: its 95 % interval.
-        pairs: how many pairs of runs it is made of.
+        low: lower end of its 95 % interval.
+        high: upper end of its 95 % interval.
+        pairs: number of pairs of runs.
     """
 
     value: float
@@ -31,7 +32,7 @@ class Ratio:
 
     @property
     def verdict(self) -> str:
-        """``faster``, ``slower`` or ``not significant``, by whether the interval leaves out 1."""
+        """``faster``, ``slower``, or ``not significant`` if the interval contains 1."""
         if self.low > 1:
             return "faster"
         return "slower" if self.high < 1 else "not significant"
@@ -43,13 +44,17 @@ class Ratio:
 def ratio(before, after, better: str = "lower") -> Ratio:
     """Return the ratio of paired figures with its 95 % interval.
 
-    The logarithms of the ratios are averaged. From six pairs on the interval is a percentile
-    bootstrap (Efron, 1979); with fewer, where a bootstrap cannot reach 95 %, it is Student's t on
-    the same logarithms, which is wider. One pair has no interval: it is (0, inf).
+    The logarithms of the ratios are averaged. From six pairs on, the interval is a percentile
+    bootstrap (Efron, 1979). With fewer pairs, where a bootstrap cannot reach 95 %, it is Student's
+    t on the same logarithms, which is wider. The interval of one pair is (0, inf).
 
     Args:
-        before, after: figures of the runs, paired by position; all above 0.
+        before: figures of the baseline's runs, all above 0.
+        after: figures of the other arm's runs, paired with ``before`` by position.
         better: ``lower`` for seconds, ``higher`` for throughput.
+
+    Returns:
+        The ratio; above 1 if ``after`` is better.
 
     Raises:
         ValueError: there are no pairs, or a figure is not a positive number.

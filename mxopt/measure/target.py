@@ -1,9 +1,9 @@
-"""Time to target: how long an arm needs to become as good as the baseline ends up.
+"""Time to target: how long an arm needs to reach the final quality of the baseline.
 
-Seconds an epoch say nothing of how many epochs are needed. The target is the quality that the
-baseline's run with the same seed ended with, on the validation split; both arms are timed until
-they first reach it. As in MLPerf Training (Mattson et al., 2020), the clock of a run counts
-training and preprocessing and stands still while quality is evaluated.
+The seconds of an epoch do not tell how many epochs are needed. The target is the final quality, on
+the validation split, of the baseline's run with the same seed; both arms are timed until they first
+reach it. As in MLPerf Training (Mattson et al., 2020), training and preprocessing are timed, and
+evaluation is not.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from mxopt.measure.statistics import Ratio, ratio
 
 @dataclass(frozen=True)
 class TimeToTarget:
-    """What two arms needed, run by run.
+    """The times to the target of two arms, by pair of runs.
 
     Attributes:
-        targets: the quality that each of the baseline's runs ended with.
-        before, after: seconds until each run reached it; infinite if it never did.
-        ratio: how many times sooner the arm was there; None if one of its runs never was.
+        targets: final quality of each run of the baseline.
+        before: seconds until each run of the baseline first reached it.
+        after: seconds until each run of the other arm reached it; infinite if it never did.
+        ratio: how many times sooner the other arm reached it; None if one of its runs never did.
     """
 
     targets: list[float]
@@ -33,14 +34,19 @@ class TimeToTarget:
 
     @property
     def missed(self) -> int:
-        """How many of the arm's runs never reached the target."""
+        """Number of runs of the other arm that never reached the target."""
         return sum(math.isinf(seconds) for seconds in self.after)
 
 
 def history(run: Run, figure: str) -> list[tuple[float, float]]:
-    """Return a figure of epochs, and of the checks within them, as (seconds of training, figure).
+    """Return the values of a figure over the epochs of a run and the checks within them.
 
-    The seconds do not contain the preparation of the training set.
+    Args:
+        run: the run.
+        figure: a figure of ``epoch`` and ``check`` events, such as ``validation_mIoU``.
+
+    Returns:
+        ``[(seconds of training, value), ...]``, without the time of preparing the training set.
     """
     points, before = [], 0.0
     for event in run.events:
@@ -52,7 +58,16 @@ def history(run: Run, figure: str) -> list[tuple[float, float]]:
 
 
 def seconds_to(run: Run, target: float, metric: str) -> float:
-    """Return the seconds until a validation found the metric at the target, or infinity."""
+    """Return the seconds until a metric first reached a target in a validation.
+
+    Args:
+        run: the run.
+        target: the value to be reached, or exceeded.
+        metric: name of the metric, higher being better.
+
+    Returns:
+        Seconds of preprocessing and training; infinite if the target was never reached.
+    """
     preparation = run.only("setup").get("preprocessing_seconds", 0.0)
     reached = (seconds for seconds, found in history(run, metric) if found >= target)
     return preparation + next(reached, math.inf)
@@ -61,12 +76,19 @@ def seconds_to(run: Run, target: float, metric: str) -> float:
 def time_to_target(
     experiment: Experiment, arm: str, metric: str | None = None, baseline: str | None = None
 ) -> TimeToTarget:
-    """Compare two arms by the time they need to the baseline's final quality.
+    """Compare two arms by the time they need to reach the baseline's final quality.
+
+    Pairs with a run that did not succeed or was resumed are left out.
 
     Args:
+        experiment: the experiment.
+        arm: name of the arm.
         metric: a figure of ``epoch`` events, higher being better, such as ``validation_mIoU``;
-            the experiment's ``target`` if not given.
-        baseline: the first arm if not given.
+            the experiment's ``target`` if None.
+        baseline: name of the arm it is compared with; the first one if None.
+
+    Returns:
+        The times of both arms, and their ratio.
     """
     metric = metric or experiment.target
     pairs = list(zip(experiment.runs[baseline or experiment.baseline], experiment.runs[arm]))

@@ -1,4 +1,4 @@
-"""Reports: tables, plots and pages, all computed from records."""
+"""Reports: tables, plots and pages, all computed from run records."""
 
 from mxopt.report.tables import (
     DIFFERS,

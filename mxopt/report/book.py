@@ -1,4 +1,4 @@
-"""The figures printed in chapter 8 of the book, which the notebooks compare with their own.
+"""Figures printed in chapter 8 of the book, which are compared with measured ones.
 
 Deep Learning with MXNet Cookbook (A. P. Torres, Packt, 2023), chapter 8, measured by its author on
 a 4-core machine with NVIDIA GPUs (one GPU unless stated otherwise). They are quoted and never used
@@ -18,12 +18,12 @@ class Figure:
     """A printed figure.
 
     Attributes:
-        experiment: our experiment that it is compared with.
-        arm: the arm of that experiment.
+        experiment: name of our experiment that it is compared with.
+        arm: arm of that experiment.
         value: the printed figure, in ``unit``.
-        unit: its unit.
-        note: how it was measured.
-        figure: its name in our records.
+        unit: unit of the figure.
+        note: how the book measured it.
+        figure: name of the figure in our records.
     """
 
     experiment: str
@@ -35,7 +35,14 @@ class Figure:
 
 
 class Comparison(NamedTuple):
-    """A comparison of the chapter: one figure of an experiment in two arms."""
+    """A comparison made by the chapter: one figure in two arms of an experiment.
+
+    Attributes:
+        experiment: name of our experiment.
+        before: name of the first arm.
+        after: name of the second arm.
+        figure: name of the figure.
+    """
 
     experiment: str
     before: str
@@ -107,8 +114,8 @@ def beside(experiment: str, figure: str = "seconds") -> dict[str, Figure]:
     """Return the book's figures for an experiment, by arm.
 
     Args:
-        experiment: the experiment's name.
-        figure: which figure, such as ``seconds``.
+        experiment: name of the experiment.
+        figure: name of the figure, such as ``seconds``.
     """
     found = (one for one in FIGURES if (one.experiment, one.figure) == (experiment, figure))
     return {one.arm: one for one in found}

@@ -1,4 +1,4 @@
-"""Every figure and every comparison that the chapter prints, next to ours, with a verdict.
+"""Tables of every figure and every comparison that the chapter prints, next to ours.
 
 *Reproduced*: the book's ratio lies within our interval. *Same direction*: both are faster, or both
 slower, by different factors. *Not reproduced*: anything else. Machine, data and networks differ
@@ -37,7 +37,7 @@ def comparisons(experiments: list[Experiment]) -> Table:
 
 
 def figures(experiments: list[Experiment]) -> Table:
-    """Return every printed figure and ours; the verdict is about its ratio to the baseline."""
+    """Return every printed figure and ours; the verdict compares ratios to the baseline."""
     known, rows = _by_name(experiments), []
     compared = {(one.experiment, one.after, one.figure): one for one in book.COMPARISONS}
     for printed in book.FIGURES:
@@ -73,7 +73,7 @@ def _theirs(compared: book.Comparison) -> float:
 
 
 def _compare(known: dict, compared: book.Comparison) -> tuple[Ratio | None, str]:
-    """Return our ratio of a comparison, and the verdict."""
+    """Return our ratio of a comparison (None without one), and the verdict or the reason."""
     name, before, after, figure = compared
     experiment, theirs = known.get(name), _theirs(compared)
     missing = next(filter(None, (_why_not(experiment, arm) for arm in (before, after))), "")

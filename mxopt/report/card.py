@@ -33,13 +33,16 @@ class Card:
     """The description of a method.
 
     Attributes:
-        path: its ``README.md``; ``text`` is all of it.
-        title, summary: its heading, and the first sentence of what it does.
-        switches: as written, such as ``hybridize``, or ``loss (translation)`` for an option of one
-            recipe; ``names`` has them without the recipe.
-        companions: switches that may change with them in a measurement because the work is the
-            same only if they do.
-        kind, layer, tested_on: see ``docs/methods.md``.
+        path: path of its ``README.md``.
+        text: text of that file.
+        title: heading of the file.
+        summary: first sentence of *What it does*.
+        switches: switches as written, such as ``hybridize``, or ``loss (translation)`` for an
+            option of one recipe; ``names`` has them without the recipe.
+        kind: one of ``KINDS``; ``docs/methods.md`` explains them.
+        tested_on: the devices that tests run it on.
+        layer: one of ``LAYERS``, or empty; ``docs/methods.md`` explains them.
+        companions: switches that have to change with the method's to keep the work equal.
     """
 
     path: Path
@@ -59,11 +62,15 @@ class Card:
 
     @property
     def names(self) -> set[str]:
-        """The switches' names."""
+        """The names of the switches, without recipes."""
         return {switch.split(" (")[0] for switch in self.switches}
 
     def owns(self, differing: Iterable[str]) -> bool:
-        """Whether a difference between two arms is this method's and nobody else's."""
+        """Return whether two arms differ in this method alone.
+
+        Args:
+            differing: names of the switches and options in which they differ.
+        """
         differing = set(differing)
         return bool(differing & self.names) and differing <= self.names | {*self.companions}
 
@@ -72,12 +79,13 @@ def read_card(path: Path) -> Card:
     """Read a card.
 
     Raises:
-        RecordError: its front matter is damaged or lacks a field, or it has other headings.
+        RecordError: its front matter is damaged or lacks a field, or its headings are not
+            ``HEADINGS``.
     """
     text = path.read_text(encoding="utf-8")
     parts = re.fullmatch(r"---\n(.*?)\n---\n\n# ([^\n]+)\n(.*)", text, re.DOTALL)
     if not parts:
-        raise RecordError(f"{path} must begin with a front matter between --- and a # title")
+        raise RecordError(f"{path} must begin with front matter between --- lines and a # title")
     try:
         front = dict(yaml.safe_load(parts[1]))
     except (yaml.YAMLError, TypeError, ValueError) as error:
@@ -97,7 +105,7 @@ def read_card(path: Path) -> Card:
     try:
         return Card(path, text, parts[2], summary, **lists, **front)
     except TypeError as error:
-        raise RecordError(f"{path}: its front matter has other fields: {error}") from None
+        raise RecordError(f"{path}: its front matter has a wrong field: {error}") from None
 
 
 def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:

@@ -1,9 +1,9 @@
-"""Cards of the methods: what the records say of each, and the pages that list them.
+"""Measurements of the methods, written into their cards and the pages that list the methods.
 
-A card is ``mxopt/methods/<name>/README.md``. Its front matter names the switches of the method; the
-records show which pairs of arms differ in those switches and in nothing else. These pairs, all of
-them, are the method's measurements. They are written into the card, into ``docs/methods.md``, and
-one for each method, the first in the order of the records, into the README.
+A card is ``mxopt/methods/<name>/README.md``. Its front matter names the switches of the method. The
+method's measurements are all pairs of arms in the records that differ in these switches alone. They
+are written into the card; the first one, in the order of the records, is also written into
+``docs/methods.md`` and the README.
 
     python -m mxopt.report.cards            # write the pages again
     python -m mxopt.report.cards --check    # compare them; status 1 if one is out of date
@@ -43,11 +43,13 @@ Every method is a folder below `mxopt/methods`; its card says how to use it, by 
 
 @dataclass(frozen=True)
 class Measured:
-    """One pair of arms of an experiment.
+    """A pair of arms of an experiment.
 
     Attributes:
-        found: the experiment; ``path`` is where its records are.
-        before, after: the names of the arms.
+        found: the experiment.
+        path: path of its records.
+        before: name of the first arm.
+        after: name of the second arm.
     """
 
     found: Experiment
@@ -61,16 +63,16 @@ class Measured:
         return self.found.ratio(self.after, self.before)
 
     def verdict(self, card: Card) -> str:
-        """Return what the pair shows of a method, or why there is no figure."""
+        """Return what the pair shows about a method, or why there is no figure."""
         why = (self.found.why_not(arm) for arm in (self.after, self.before))
         said = next(filter(None, why), None) or self.found.verdict(self.after, self.before)
-        # A speed-up that changes what is learned counts only where the score holds.
+        # The speed-up of a method that changes learning counts only where quality holds.
         unknown = said == "faster" and card.kind == "changes learning"
         return f"{said}, quality not compared" if unknown else said
 
     @property
     def machine(self) -> str:
-        """The processor and the number of cores that the first run of the pair had."""
+        """The processor and its number of cores, from the first run of the pair."""
         run = self.found.runs[self.before][0] if self.found.runs[self.before] else None
         cpu = run.only("environment").get("cpu", {}) if run else {}
         return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
@@ -81,11 +83,11 @@ class Measured:
         return differences(self.found, self.before, self.after)
 
     def title(self, page: Path) -> str:
-        """Return the experiment's title, on a page a link to its records."""
+        """Return the experiment's title as a link from a page to its records."""
         return f"[{self.found.title or self.found.name}]({_link(self.path, page)})"
 
     def row(self, card: Card) -> list[str]:
-        """Return the pair's line in the table of a card, as ``COLUMNS`` has it."""
+        """Return the pair's row in the table of a card, with the columns ``COLUMNS``."""
         return [
             f"{self.title(card.path)}, {report.figure_name(self.found.figure)}",
             f"{self.before} → {self.after}",
@@ -98,13 +100,24 @@ class Measured:
 
 
 def differences(experiment: Experiment, before: str, after: str) -> dict[str, tuple]:
-    """Return what differs between two arms."""
+    """Return what differs between two arms.
+
+    Args:
+        experiment: the experiment.
+        before: name of the first arm.
+        after: name of the second arm.
+
+    Returns:
+        ``{switch or option: (value before, value after)}``.
+    """
     return experiment.factors(after, before)
 
 
 def pairs(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return the pairs of arms that an experiment compares; of an ablation, each lever alone and
-    each added to all others."""
+    """Return the pairs of arms that an experiment compares, as (before, after).
+
+    In an ablation these are each lever alone, and each lever added to all others.
+    """
     if not experiment.orders:
         return experiment.compared()
     levers = experiment.orders[0]
@@ -114,7 +127,11 @@ def pairs(experiment: Experiment) -> list[tuple[str, str]]:
 
 
 def measurements(root: Path) -> list[Measured]:
-    """Return every pair of arms in the records below a repository's root, in their order."""
+    """Return all pairs of arms in a repository's records, in their order.
+
+    Args:
+        root: the repository's root.
+    """
     found = []
     for folder in RECORDS:
         if (root / folder).exists():
@@ -124,29 +141,50 @@ def measurements(root: Path) -> list[Measured]:
 
 
 def own(card: Card, found: list[Measured]) -> list[Measured]:
-    """Return the measurements that are a method's own, whatever they show."""
+    """Return the measurements that differ in one method alone, whatever they show.
+
+    Args:
+        card: card of the method.
+        found: all measurements.
+    """
     return [measured for measured in found if card.owns(measured.factors)]
 
 
 def why_none(card: Card, found: list[Measured]) -> str:
-    """Return why a method has no measurement of its own."""
+    """Return why a method has no measurement of its own.
+
+    Args:
+        card: card of the method.
+        found: all measurements.
+    """
     if any(card.names & measured.factors.keys() for measured in found):
         return "not measured: the records hold it only together with other methods"
     return "not measured: no record holds it"
 
 
 def written(card: Card, found: list[Measured]) -> str:
-    """Return a card's text with its measurements computed anew."""
+    """Return the text of a card with its table of measurements written again.
+
+    Args:
+        card: the card.
+        found: all measurements.
+    """
     rows = [measured.row(card) for measured in own(card, found)]
     table = str(report.Table(COLUMNS, rows)) if rows else f"{why_none(card, found).capitalize()}."
     return between(card.path, card.text, "measured", table)
 
 
 def between(path: Path, text: str, mark: str, content: str) -> str:
-    """Return a page's text with other content between its two marks.
+    """Return the text of a page with other content between its two marks.
+
+    Args:
+        path: path of the page, for the error.
+        text: text of the page.
+        mark: name of the marks, ``<!-- mark: begin -->`` and ``<!-- mark: end -->``.
+        content: the new content.
 
     Raises:
-        RecordError: the page does not have the marks.
+        RecordError: the page does not have both marks, each once.
     """
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
@@ -156,7 +194,14 @@ def between(path: Path, text: str, mark: str, content: str) -> str:
 
 
 def listing(cards: list[Card], found: list[Measured], page: Path, short: bool) -> report.Table:
-    """Return the table of all methods: for a README, ``short``, or with all that cards say."""
+    """Return the table of all methods.
+
+    Args:
+        cards: cards of the methods.
+        found: all measurements.
+        page: path of the page that gets the table, for its links.
+        short: whether to leave out kind, layer and summary, as for the README.
+    """
     rows = []
     for card in cards:
         switches = (switch.partition(" ") for switch in card.switches)
@@ -170,7 +215,7 @@ def listing(cards: list[Card], found: list[Measured], page: Path, short: bool) -
 
 
 def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
-    """Return a method's first measurement that has a figure, and how many more there are."""
+    """Return a method's first measurement that has a ratio, and how many more there are."""
     mine = own(card, found)
     first = next((measured for measured in mine if measured.ratio), None)
     if short:
@@ -196,10 +241,13 @@ def _link(target: Path, page: Path) -> str:
 
 
 def pages(root: str | Path) -> Iterator[tuple[Path, str]]:
-    """Yield every generated page below a repository's root, with its text as the records have it.
+    """Yield the path of every generated page of a repository, and its text from the records.
+
+    Args:
+        root: the repository's root.
 
     Raises:
-        RecordError: a card is damaged, a record is, or a page lacks its marks; the README is last.
+        RecordError: a card or a record is damaged, or a page lacks its marks.
     """
     root = Path(root).resolve()
     cards, found = read_cards(root / "mxopt" / "methods"), measurements(root)
@@ -212,7 +260,10 @@ def pages(root: str | Path) -> Iterator[tuple[Path, str]]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Write the pages of the repository that this package is in, or compare them.
+    """Write the pages of the repository that contains this package, or compare them.
+
+    Args:
+        words: arguments of the command; those of the process if None.
 
     Returns:
         The exit status: 1 if a page that was compared is out of date, 2 after an error.
@@ -226,7 +277,7 @@ def main(words: list[str] | None = None) -> int:
             if path.exists() and path.read_text(encoding="utf-8") == text:
                 continue
             if chosen.check:
-                print(f"{path} is not what the records say: run python -m mxopt.report.cards")
+                print(f"{path} differs from the records; run python -m mxopt.report.cards")
                 status = 1
             else:
                 atomic.replace_text(path, text)

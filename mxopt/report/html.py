@@ -1,7 +1,7 @@
-"""``report.html``: one page about a results folder, to be read and passed on.
+"""``report.html``: a results folder as one page, to read and to share.
 
-Everything is in the one file, plots as well; it loads nothing, works in light and dark and on a
-phone, and every figure on it is computed from the run records.
+The file contains everything, plots as well, and loads nothing. It supports light and dark mode and
+small screens. Every figure is computed from the run records.
 """
 
 from __future__ import annotations
@@ -21,14 +21,20 @@ from mxopt.report import book_tables, plots, results
 
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
-# What a notebook is called by the folder of its records.
+# Titles of the notebooks, by the name of the folder with their records.
 TITLES = {"8_1": "Features", "8_2": "Image segmentation", "8_3": "Translation"}
 
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment on the page: tables as HTML, plots as addresses that hold the picture, and for
-    each arm the first of its records, from which it can be run again."""
+    """An experiment on the page.
+
+    Attributes:
+        title: heading of the section.
+        tables: tables, as HTML.
+        pictures: plots, as (name, data URL).
+        records: path of the first record of each arm, which ``mxopt again`` can repeat.
+    """
 
     title: str
     tables: list[str]
@@ -40,7 +46,7 @@ def write(folder: str | Path) -> Path:
     """Write the page into a results folder and return its path.
 
     Raises:
-        RecordError: there are no run records there, or one is damaged.
+        RecordError: there are no run records in the folder, or one is damaged.
     """
     path = Path(folder) / NAME
     atomic.replace_text(path, page(folder))
@@ -100,13 +106,13 @@ def _chapter(path: Path, folder: Path) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a title for beside a plot: the experiment, and below it what was compared."""
+    """Return the label of a line in a plot: the experiment, and below it the pair."""
     title, _, pair = name.rpartition(": ")
     return f"{title}\n{pair}"
 
 
 def _address(picture) -> str:
-    """Return a picture, a file or a figure, as an address that holds it."""
+    """Return a picture (the path of a PNG file, or a Matplotlib figure) as a data URL."""
     if isinstance(picture, Path):
         content = picture.read_bytes()
     else:

@@ -1,4 +1,4 @@
-"""Plots of experiments: each returns a Matplotlib figure, computed from run records."""
+"""Plots of experiments; each function returns a Matplotlib figure, computed from run records."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 from mxopt.measure import Ablation, Experiment, Ratio, history
 from mxopt.report.tables import data_kind, figure_name
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
+# Okabe and Ito's palette, which colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
 MARKERS = "os^Dv<>p"
 
 
 def bars(experiment: Experiment):
-    """Return a bar for each arm, its median, with every run as a dot."""
+    """Plot the median of each arm as a bar, and every run as a dot."""
     figure, axes = _axes(0.5 * len(experiment.arms) + 1.2)
     names = list(experiment.arms)
     for row, arm in enumerate(names):
@@ -31,12 +31,12 @@ def bars(experiment: Experiment):
 
 
 def intervals(ratios: dict[str, Ratio], title: str = ""):
-    """Return ratios with their intervals, one line each, on a logarithmic axis.
+    """Plot ratios with their intervals, one line each, on a logarithmic axis.
 
-    Values right of 1 are faster; an interval that contains 1 is not significant.
+    Values above 1 are faster; an interval that contains 1 is not significant.
 
     Args:
-        ratios: ratios by the name of their line.
+        ratios: ratios, by the label of their line.
         title: title of the plot.
     """
     figure, axes = _axes(0.55 * len(ratios) + 1.1)
@@ -63,7 +63,7 @@ def intervals(ratios: dict[str, Ratio], title: str = ""):
 
 
 def waterfall(found: Ablation):
-    """Return a waterfall plot from before to after, one step for each lever's share.
+    """Plot the shares of the levers as a waterfall, from before to after.
 
     The axis is logarithmic, so that equal factors have equal heights.
     """
@@ -94,12 +94,12 @@ def waterfall(found: Ablation):
 
 
 def lines(experiment: Experiment, across: str, by):
-    """Return the median figure against a switch, one line for each group of arms.
+    """Plot the median figure against a switch, one line for each group of arms.
 
     Args:
         experiment: the experiment.
-        across: the switch on the horizontal axis, such as ``batch_size``.
-        by: maps an arm's plan to the name of its line.
+        across: switch on the horizontal axis, such as ``batch_size``.
+        by: function from an arm's plan to the name of its line.
     """
     figure, axes = _axes(3.8)
     groups: dict = {}
@@ -121,11 +121,11 @@ def lines(experiment: Experiment, across: str, by):
 
 
 def curves(experiment: Experiment, event_figure: str = "train_loss"):
-    """Return a figure of every epoch, and of the checks within it, against seconds of training.
+    """Plot a figure of epochs, and of the checks within them, against seconds of training.
 
     Args:
         experiment: the experiment.
-        event_figure: the figure, such as ``train_loss`` or ``validation_mIoU``.
+        event_figure: name of the figure, such as ``train_loss`` or ``validation_mIoU``.
     """
     figure, axes = _axes(3.4)
     for index, (arm, runs) in enumerate(experiment.runs.items()):
@@ -144,11 +144,11 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
 
 
 def pictures(columns: dict[str, list]):
-    """Return a grid of images: one row for each sample, one titled column for each kind.
+    """Plot a grid of images, one row for each sample and one column for each kind.
 
     Args:
-        columns: for each title a list of NumPy arrays, uint8 (height, width, 3) or class numbers
-            (height, width), as many in each.
+        columns: ``{title: images}``, lists of equal length of NumPy arrays: uint8 of shape
+            (height, width, 3), or class numbers of shape (height, width).
     """
     from matplotlib.figure import Figure
 
@@ -180,8 +180,8 @@ def tidy(axes, title: str = "") -> None:
     """Apply the common style to Matplotlib's axes: a title on the left, a faint grid.
 
     Args:
-        axes: the axes.
-        title: the title.
+        axes: Matplotlib's axes.
+        title: title of the plot.
     """
     axes.set_title(title, fontsize="medium", loc="left")
     axes.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""``RESULTS.md``: one page for a results folder, written from the records in it."""
+"""``RESULTS.md``: the page of a results folder, written from its records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def describe(folder: Path, **facts) -> None:
-    """Keep what no record knows (tier and why, start, notebooks) in the results folder."""
+    """Write facts that no record contains, such as the tier, into the results folder.
+
+    Args:
+        folder: the results folder.
+        **facts: values that JSON can represent; they are added to those written before.
+    """
     path = folder / DESCRIPTION
     known = description(folder)
     atomic.replace_text(path, json.dumps({**known, **facts}, indent=1) + "\n")
 
 
 def description(folder: Path) -> dict:
-    """Return what :func:`describe` kept; nothing if it kept nothing.
+    """Return the facts that :func:`describe` wrote; empty if there are none.
 
     Raises:
         RecordError: the file is damaged.
@@ -37,17 +42,19 @@ def description(folder: Path) -> dict:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
     except (OSError, ValueError, TypeError) as error:
         raise RecordError(
-            f"{path} cannot be read ({error}); delete it, the records have all that was measured"
+            f"{path} cannot be read ({error}); delete it: it holds no measurements"
         ) from None
 
 
 def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
-    """Return every experiment below a results folder, in the order they ran.
+    """Return every experiment below a results folder, in the order in which they ran.
 
-    Each is given with its path: the folder of its records, or the file that they are packed into.
+    Returns:
+        Pairs of a path, the folder of the records or the file that they are packed into, and the
+        experiment.
 
     Raises:
-        RecordError: there is none, or a record is damaged.
+        RecordError: there are no experiments, or a record is damaged.
     """
     found = find_experiments(folder)
     if not found:
@@ -60,14 +67,14 @@ def pack(results: str | Path, destination: str | Path) -> list[Path]:
     """Pack every experiment of a results folder into a file, and copy its page and plots.
 
     Args:
-        results: a results folder, or the folder of one experiment; it stays as it is.
-        destination: gets ``name.jsonl`` where ``results`` has an experiment's folder ``name``.
+        results: a results folder, or the folder of one experiment; it is not changed.
+        destination: folder that gets a file ``name.jsonl`` for each experiment's folder ``name``.
 
     Returns:
-        The packed files.
+        Paths of the packed files.
 
     Raises:
-        RecordError: there are no experiments, or one cannot be packed; those before it are.
+        RecordError: there are no experiments, or one cannot be packed; those before it have been.
     """
     results, destination = Path(results).absolute(), Path(destination).absolute()
     experiments = find_experiments(results)
@@ -92,7 +99,7 @@ def pack(results: str | Path, destination: str | Path) -> list[Path]:
 
 
 def page(folder: str | Path) -> str:
-    """Return the page's Markdown: machine, then for each experiment its table, plots and book."""
+    """Return the Markdown of the page: the machine, then tables and plots of each experiment."""
     folder = Path(folder)
     experiments = read_experiments(folder)
     runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
@@ -119,7 +126,7 @@ def write_page(folder: str | Path) -> Path:
 
 
 def headline(folder: str | Path) -> report.Table:
-    """Return for every experiment below a folder the pair with the largest ratio, for a README.
+    """Return the README's table: for every experiment the pair with the largest ratio.
 
     Pairs whose quality fell are left out, unless an experiment has no others.
     """
@@ -128,9 +135,11 @@ def headline(folder: str | Path) -> report.Table:
 
 
 def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
-    """Return for every experiment the pair with the largest ratio: the ratio and its table row.
+    """Return for every experiment the pair with the largest ratio.
 
-    An experiment with a target has two: by its figure, and by the time to the target.
+    Returns:
+        Pairs of the ratio and its row of the table. An experiment with a target has two: one for
+        its figure, and one for the time to the target.
     """
     found = []
     for experiment in experiments:
@@ -150,7 +159,7 @@ def _best(title, experiment, table, ratio) -> list[tuple[Ratio, list[str]]]:
             continue
         differing = report.factors(experiment.factors(arm, baseline))
         found.append((better, [f"{title}: {pair}", differing, *cells]))
-    # What was paid for in quality is not the best, however fast.
+    # A pair that lost quality is taken only if there is no other.
     held = [pair for pair in found if " lost:" not in pair[1][-1]]
     return [max(held or found, key=lambda pair: pair[0].value)] if found else []
 
@@ -160,14 +169,21 @@ def _target_ratio(experiment: Experiment, arm: str, baseline: str):
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:
-    """Return a README's text with the table between its two marks computed anew.
+    """Return the text of a README with the table between its two marks written again.
+
+    Args:
+        readme: path of the README; it is not changed.
+        folder: the results folder.
 
     Raises:
-        RecordError: the marks are not there, or as for :func:`read_experiments`.
+        RecordError: the README does not have both marks, the folder has no experiments, or a
+            record is damaged.
     """
     text = Path(readme).read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise RecordError(f"{readme} has no place for the results table: {BEGIN} ... {END}")
+        raise RecordError(
+            f"{readme} needs the lines {BEGIN} and {END}, each once, around the results table"
+        )
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     return f"{before}{BEGIN}\n\n{headline(folder)}\n\n{END}{after}"
@@ -197,7 +213,7 @@ def _heading(folder: Path, runs: list[Run]) -> list[str]:
 
 
 def machine(environment: dict) -> list[str]:
-    """Return the facts of an ``environment`` event that a reader wants, as Markdown items."""
+    """Return processor, GPUs and software of an ``environment`` event, as Markdown items."""
     if not environment:
         return []
     cpu, packages = environment.get("cpu", {}), environment.get("packages", {})

@@ -15,10 +15,10 @@ from mxopt.measure import Ablation, Experiment, TimeToTarget, time_to_target
 from mxopt.report import book
 
 TIMES = " \N{MULTIPLICATION SIGN} "
-# The columns of every table of pairs.
+# Columns of every table of pairs.
 DIFFERS = "what differs"
 PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
-# Characters of a cell; a longer one would make its column push the figures out of sight.
+# Longest cell, in characters; with longer ones the figures would not fit on the screen.
 LONGEST_CELL = 100
 
 
@@ -27,10 +27,10 @@ class Table:
     """A table of text: HTML in notebooks, Markdown in files.
 
     Attributes:
-        columns: the headings.
-        rows: for each row a cell for each column.
-        caption: a sentence below the table.
-        notes: numbered paragraphs below the caption, which cells refer to.
+        columns: headings of the columns.
+        rows: cells of each row, one for each column.
+        caption: text below the table.
+        notes: paragraphs below the caption; they are numbered, and cells refer to the numbers.
     """
 
     columns: list[str]
@@ -82,11 +82,11 @@ class Table:
 
 
 def number(value: float | str, unit: str = "") -> str:
-    """Return a figure with three significant digits and its unit; a text as it is.
+    """Return a figure as text, with three significant digits and its unit.
 
     Args:
-        value: the figure; times below a millisecond are shown in µs.
-        unit: its unit, such as ``s``; none is shown if it is empty.
+        value: the figure; text is returned unchanged, and times below 1 ms are shown in µs.
+        unit: unit of the figure, such as ``s``; empty for none.
     """
     if isinstance(value, str):
         return value
@@ -120,7 +120,7 @@ def comparison(experiment: Experiment) -> Table:
 def clocks(experiment: Experiment) -> Table:
     """Return each pair's ratio by a clock that waits for the engine and by one that does not.
 
-    A *phantom* speed-up is seen only by the clock that does not wait: it timed the enqueueing.
+    A *phantom* speed-up is shown only by the clock that does not wait, which times the enqueueing.
     """
     rows = []
     for baseline, arm in experiment.compared():
@@ -142,9 +142,10 @@ def clocks(experiment: Experiment) -> Table:
 
 
 def targets(experiment: Experiment) -> Table:
-    """Return a table of the times until an arm reaches the final quality of the other.
+    """Return a table of the times until an arm reaches the final quality of the baseline.
 
-    Medians over the pairs of runs; the time of a run that never reaches it is infinite.
+    The table shows medians over the pairs of runs; the time of a run that never reaches the target
+    is infinite.
     """
     rows = []
     for baseline, arm in experiment.compared():
@@ -166,11 +167,11 @@ def targets(experiment: Experiment) -> Table:
 
 
 def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:
-    """Return one row for each arm with medians of several figures.
+    """Return a table with one row for each arm, medians of several figures.
 
     Args:
         experiment: the experiment.
-        figures: names of figures and their units, such as ``{"seconds": "s"}``; by default the one
+        figures: units by the name of the figure, such as ``{"seconds": "s"}``; if None, the figure
             that the experiment compares.
     """
     figures = figures or {experiment.figure: experiment.unit}
@@ -182,10 +183,10 @@ def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table
 
 
 def beside_book(experiment: Experiment) -> Table:
-    """Return the book's figures and ours.
+    """Return a table of the book's figures and ours.
 
-    The book's are from another machine and mostly other work, so only the direction of the ratios
-    can be compared.
+    The book's are from another machine and mostly from other work, so only the direction of the
+    ratios can be compared.
     """
     rows = []
     for arm, printed in book.beside(experiment.name).items():
@@ -198,11 +199,11 @@ def beside_book(experiment: Experiment) -> Table:
 
 
 def target(found: TimeToTarget, name: str) -> Table:
-    """Return each pair of runs with its times to the target, and the ratio as a caption.
+    """Return a table of the times to the target of each pair of runs; its caption has the ratio.
 
     Args:
         found: the times.
-        name: what is compared with the target, such as ``validation mIoU``.
+        name: name of the metric, such as ``validation mIoU``.
     """
     rows = [
         [str(pair), number(goal), number(before, "s"), _reached(after)]
@@ -219,7 +220,7 @@ def target(found: TimeToTarget, name: str) -> Table:
 
 
 def tables(experiment: Experiment) -> list[Table]:
-    """Return the tables of an experiment's results, in the order a page shows them."""
+    """Return the tables of an experiment, in the order in which a page shows them."""
     if experiment.orders:
         return [ablation(Ablation(experiment))]
     if experiment.workload == "mxopt.chapter.workloads:profile":
@@ -232,7 +233,7 @@ def tables(experiment: Experiment) -> list[Table]:
 
 
 def ablation(found: Ablation) -> Table:
-    """Return the effect of each lever: alone, added to all others, and as a share of the whole."""
+    """Return a table of the effects of each lever: alone, added to all others, and its share."""
     rows = [
         [lever, *(str(ratio or "not measured") for ratio in
                   (found.alone(lever), found.left_out(lever), found.share(lever)))]
@@ -251,11 +252,11 @@ def ablation(found: Ablation) -> Table:
 
 
 def operators(experiment: Experiment, most: int = 10) -> Table:
-    """Return the seconds of an epoch by operator, the slowest first.
+    """Return a table of the seconds of an epoch by operator, the slowest first.
 
     Args:
-        experiment: of the workload ``mxopt.chapter.workloads.profile``.
-        most: number of operators shown; the others are summed in one more row.
+        experiment: an experiment of the workload ``mxopt.chapter.workloads.profile``.
+        most: number of operators shown; one more row has the sum of the others.
     """
     seconds = {
         arm: {} if experiment.why_not(arm) else experiment.runs[arm][0].figures["operator_seconds"]
@@ -282,7 +283,11 @@ def _reached(seconds: float) -> str:
 
 
 def factors(differing: dict[str, tuple]) -> str:
-    """Return ``switch: before → after`` for everything that differs."""
+    """Return ``switch: before → after`` for everything that differs.
+
+    Args:
+        differing: ``{switch or option: (value before, value after)}``.
+    """
     if not differing:
         return "nothing"
     plain = {name: map(_plain, values) for name, values in differing.items()}
@@ -290,12 +295,12 @@ def factors(differing: dict[str, tuple]) -> str:
 
 
 def figure_name(name: str) -> str:
-    """Return a figure's name with spaces, as text shows it."""
+    """Return the name of a figure as pages show it, with spaces."""
     return name.replace("_", " ")
 
 
 def data_kind(experiment: Experiment) -> str:
-    """Return ``real``, ``stand-in`` or, where no data set was read, ``computed``."""
+    """Return ``real``, ``stand-in``, both joined, or ``computed`` if no data set was read."""
     kinds = {run.only("data").get("kind") for runs in experiment.runs.values() for run in runs}
     return " and ".join(sorted(kind for kind in kinds if kind)) or "computed"
 
@@ -308,7 +313,7 @@ def _plain(value):
 
 
 def _caption(experiment, about):
-    """Return a table's caption: what it shows, the data, and why arms have no figure."""
+    """Return the caption of a table: what it shows, the data, and why arms have no figure."""
     reasons: dict = {}
     for arm in experiment.arms:
         if experiment.why_not(arm):

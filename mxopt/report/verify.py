@@ -1,10 +1,8 @@
-"""Verifying published results: everything that can be told from the raw records is told again.
+"""Verify published results: compare pages with the records, and the records with their plans.
 
-A page of results is only worth as much as the records behind it. ``mxopt verify`` reads those and
-looks for what would make a published number untrue: a page that says something else than its
-records, a figure or a loss that is not finite in a run that counts as a success, an arm with a run
-too few, a run under another plan than the experiment says, and work that is not what the plan asks
-for.
+``mxopt verify`` reports what would make a published figure wrong: a page that differs from its
+records, a figure or a loss that is not finite in a run that counts as a success, a missing run, a
+run under another plan than its experiment's, and a run that did other work than its plan specifies.
 """
 
 from __future__ import annotations
@@ -19,11 +17,14 @@ from mxopt.report import results
 
 
 def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
-    """Return every problem of a results folder, each a sentence that names the file.
+    """Return the problems of a results folder, each a sentence that names the file.
 
     Args:
-        folder: holds run records, and the page written from them.
-        readme: also compare the table in this README.
+        folder: folder with run records, and the page written from them.
+        readme: path of a README whose table is compared as well.
+
+    Returns:
+        The problems; empty if there are none.
 
     Raises:
         RecordError: there are no records, or one is damaged.
@@ -69,10 +70,16 @@ def _run(run: Run, plan, options) -> list[str]:
 
 
 def work(run: Run) -> list[str]:
-    """Return what differs between the training that a run records and what its plan asks for.
+    """Return what differs between the training that a run records and what its plan specifies.
 
-    Epochs, and the samples or tokens of all steps together, against the epochs of the plan and the
-    size of the training set; and losses that are not finite.
+    The number of epochs and the samples or tokens of all steps are compared with the plan and the
+    size of the training set. Losses that are not finite are reported as well.
+
+    Args:
+        run: a run that succeeded.
+
+    Returns:
+        The problems; empty if there are none, or if the run trained nothing.
     """
     epochs, problems = run.all("epoch"), []
     lines = seen = bad = 0
@@ -81,7 +88,7 @@ def work(run: Run) -> list[str]:
         seen += sum(steps["sizes"])
         bad += sum(not math.isfinite(loss) for loss in steps["losses"])
     if not lines or not {"samples", "tokens"} & run.figures.keys():
-        return []  # it trained nothing, or not what its plan asks for, as a profile does
+        return []  # it trained nothing, or is a profile, whose epochs differ from its plan's
     if bad:
         problems.append(f"counts as a success, and {bad} of its steps' losses are not finite")
     if len(epochs) != run.plan.epochs:

@@ -44,7 +44,7 @@ def test_what_the_lab_measures_is_kept_in_its_folder(tmp_path):
 def test_results_are_never_mixed(tmp_path):
     opened = open_lab("8_1", tier="smoke", folder=tmp_path)
     (opened.folder / "kept").write_text("")
-    with pytest.raises(RecordError, match="holds results already"):
+    with pytest.raises(RecordError, match="already holds results"):
         open_lab("8_1", tier="smoke", folder=tmp_path)
 
 
@@ -67,7 +67,7 @@ def test_an_unknown_tier_is_refused(tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "pre-trained weights are not to be had",
+    "pre-trained weights are unavailable",
     sees="instead: the smoke tier's small network, from scratch",
     lost="the pre-trained network",
 )
@@ -79,7 +79,7 @@ def test_weights_that_are_not_to_be_had_leave_the_small_network(
     opened = open_lab("8_2", tier="cpu", folder=tmp_path)
     assert opened.settings == SETTINGS["8_2"]["smoke"]
     said = capsys.readouterr().out
-    assert "deeplab-mobilenetv2 is not to be had. no network" in said
+    assert "deeplab-mobilenetv2 is unavailable. no network" in said
     sees(said)
 
 

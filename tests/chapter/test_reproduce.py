@@ -111,7 +111,7 @@ def test_no_notebooks_is_said_before_anything_is_written(tmp_path):
 @pytest.mark.fault(
     "sharing",
     "`make reproduce` is given a folder that holds results",
-    sees="holds results already; choose another folder, or resume it",
+    sees="already holds results; choose another folder, or resume it",
 )
 def test_a_folder_with_results_is_refused(tmp_path, sees):
     notebook(tmp_path / "one.ipynb", "1")

@@ -267,7 +267,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, sees):
 @pytest.mark.fault(
     "sharing",
     "a measurement is resumed in the folder of another",
-    sees="one-01.jsonl is a run of something else",
+    sees="one-01.jsonl is the record of another run",
 )
 def test_a_folder_of_another_measurement_is_not_resumed(tmp_path, sees):
     how = {"repeats": 1, "folder": tmp_path, "resume": True}

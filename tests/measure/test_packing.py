@@ -125,7 +125,7 @@ def test_what_does_not_read_back_as_it_was_is_not_left(measured, tmp_path, monke
     from mxopt.measure import packing
 
     monkeypatch.setattr(packing, "_rest", lambda whole, common: {"at": 0})
-    with pytest.raises(RecordError, match=r"before-01.jsonl did not read back"):
+    with pytest.raises(RecordError, match=r"before-01.jsonl reads differently"):
         pack(measured, tmp_path / "demo.jsonl")
     assert not (tmp_path / "demo.jsonl").exists()
 
@@ -164,7 +164,7 @@ def test_nothing_to_pack_is_said(tmp_path, capsys):
 
 def test_what_is_packed_is_not_measured_again(measured):
     pack(measured, measured.with_suffix(".jsonl"))
-    with pytest.raises(RecordError, match=r"demo.jsonl is this experiment already"):
+    with pytest.raises(RecordError, match=r"demo.jsonl already holds this experiment"):
         interleave("demo", "a:b", ARMS, repeats=1, folder=measured.parent)
 
 

@@ -140,7 +140,7 @@ def test_a_folder_without_records_is_refused(tmp_path):
 @pytest.mark.fault(
     "files",
     "the description of a results folder is damaged",
-    sees="reproduce.json cannot be read ... delete it, the records have all that was measured",
+    sees="reproduce.json cannot be read ... delete it: it holds no measurements",
     lost="when it was started, and on which tier",
 )
 def test_a_damaged_description_is_named(tmp_path, sees):

@@ -44,7 +44,13 @@ def checks(tier: str | None = None) -> list[Check]:
 
 
 def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
-    """Return the rows and the tier; None instead of a requested tier that is unavailable.
+    """Check everything and return the rows and the tier.
+
+    Args:
+        requested: the requested tier; None to choose one.
+
+    Returns:
+        The rows, and the tier or None if the requested one is unavailable.
 
     Raises:
         PlanError: there is no tier of that name.
@@ -103,7 +109,12 @@ def table(rows: list[Check]) -> Table:
 
 
 def as_json(rows: list[Check], tier: Tier | None) -> str:
-    """Return the rows, the tier (null if there is none) and whether it can run, as JSON."""
+    """Return the rows, the tier and whether it can run, as JSON.
+
+    Args:
+        rows: the rows.
+        tier: the tier; None is written as ``null``.
+    """
     facts = {
         "can_run": can_run(rows),
         "tier": tier and asdict(tier),
@@ -113,7 +124,7 @@ def as_json(rows: list[Check], tier: Tier | None) -> str:
 
 
 def can_run(rows: list[Check]) -> bool:
-    """Whether the tier can run: no row is a problem."""
+    """Return whether the tier can run: no row is a problem."""
     return all(row.status != PROBLEM for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""The doctor's rows about the machine and the data: each a function from facts to a row."""
+"""Rows of the doctor's table about the machine and the data: functions from facts to rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _check_gpu(gpu: Gpu, usable: list[str]) -> Check:
     if gpu.usable:
         return Check(f"GPU {gpu.index}", OK, f"{found}: usable")
     remedy = ""
-    if usable:  # a mixed machine: MXNet would number this one too, and fail on it
+    if usable:  # MXNet would count this GPU as well, and fail on it
         choice = ",".join(usable)
         remedy = f"export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={choice}"
     return Check(f"GPU {gpu.index}", NOTE, f"{found}: not usable: {gpu.reason}", remedy)

@@ -1,4 +1,4 @@
-"""The doctor's rows about what is installed: each a function from facts to a row."""
+"""Rows of the doctor's table about installed software: functions from facts to rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ INSTALL = {
 
 
 def check_python(version) -> Check:
-    """Python 3.9 to 3.13; ``version`` as in ``sys.version_info``."""
+    """Return the row of Python, 3.9 to 3.13.
+
+    Args:
+        version: as ``sys.version_info``.
+    """
     found = ".".join(str(part) for part in version[:3])
     if (3, 9) <= tuple(version[:2]) <= (3, 13):
         return Check("Python", OK, found)
@@ -20,7 +24,7 @@ def check_python(version) -> Check:
 
 
 def check_numpy(version: str | None) -> Check:
-    """Return the row of NumPy: 1.x, or 2.x with the names restored that MXNet needs."""
+    """Return the row of NumPy: 1.x, or 2.x, where the names that MXNet needs are restored."""
     major = int(version.split(".")[0]) if version else 0
     if major in (1, 2):
         return Check("NumPy", OK, version)

@@ -82,7 +82,7 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
 @pytest.mark.fault(
     "runs",
     "one of many workers is killed",
-    sees="worker 1 on ... ended with ... the same command goes on from the checkpoint",
+    sees="worker 1 on ... ended with ... the same command continues from the checkpoint",
     lost="the steps since the last checkpoint",
 )
 @pytest.mark.parametrize("where", [["--checkpoints"], ["--checkpoint-steps", "10"]])
