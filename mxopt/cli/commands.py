@@ -90,7 +90,7 @@ def _ended(run) -> int:
 
 def _pair(chosen):
     """Return the first plan, the changes of the second, and the options of the workload."""
-    from mxopt import recipes
+    from mxopt import measure, recipes
     from mxopt.core.plan import Plan
 
     plan = Plan.parse(chosen.switches)
@@ -99,7 +99,9 @@ def _pair(chosen):
     switches = [word for word in chosen.after if word.partition("=")[0] in plan.as_dict()]
     parsed = Plan.parse(switches, plan).as_dict()
     changes = {name: parsed.get(name, value) for name, value in changes.items()}
-    return plan, changes, {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    measure.ladder(plan, {"after": changes}, options)  # refuses unknown names, writes nothing
+    return plan, changes, options
 
 
 def ablate(chosen) -> int:

@@ -128,3 +128,13 @@ def test_a_record_can_be_run_again_beside_what_it_held(tmp_path, capsys):
     assert (first.plan, first.options, first.workload) == (
         second.plan, second.options, second.workload,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["compare", "ablate"])
+def test_a_misspelt_switch_is_refused_before_anything_is_measured_or_made(
+    command, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "segmentation", "--after", "hybridise=static"]) == 2
+    assert "no switch or option is called 'hybridise'; did you mean" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
