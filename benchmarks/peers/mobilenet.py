@@ -69,13 +69,13 @@ class MobileNetHead(nn.Module):
 
 
 class MobileNetDeepLab(nn.Module):
-    """DeepLabv3-MobileNetV2 with output stride 16; the first ``bounded`` stages have ReLU6."""
+    """DeepLabv3-MobileNetV2 with output stride 16; the first ``relu6_stages`` have ReLU6."""
 
-    def __init__(self, classes=2, bounded=16):
+    def __init__(self, classes=2, relu6_stages=16):
         super().__init__()
 
         def activation(stage):
-            return functional.relu6 if stage < bounded else functional.relu
+            return functional.relu6 if stage < relu6_stages else functional.relu
 
         self.stages = nn.Sequential(Stem(activation(0)))
         inputs, dilated = 32, nn.Sequential()
