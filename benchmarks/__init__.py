@@ -1,3 +1,3 @@
-"""mxopt beside what a user would pick instead, on the same work."""
+"""Benchmarks: mxopt and PyTorch on the same work."""
 
-import mxopt  # noqa: F401  (before MXNet, which would not import on today's NumPy)
+import mxopt  # noqa: F401  (before MXNet, which cannot be imported on current NumPy otherwise)

@@ -1,4 +1,4 @@
-"""Measure mxopt beside its peers: ``python -m benchmarks [part ...]``, or ``make bench``."""
+"""Measure mxopt and PyTorch: ``python -m benchmarks [part ...]``, or ``make bench``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARMS = "benchmarks.arms:"
 
 
 def main() -> None:
-    """Measure the parts asked for, all of them if none are named, and write the page anew."""
+    """Measure the named parts, or all if none is named, and write the page again."""
     parts = dict.fromkeys(STEPS, _step)
     parts.update(epochs=_epochs, loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the training step of a case: every lever and every peer, interleaved."""
+    """Measure the training steps of a case with every lever and every peer, interleaved."""
     case = STEPS[name]
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms, options = measure.ladder(
@@ -73,7 +73,7 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure whole epochs from files: before, with images kept, with all levers; peers."""
+    """Measure whole epochs from files: before, with cached images, with all levers, and peers."""
     case = STEPS["mobilenet"]
     every = {key: value for lever in case["levers"].values() for key, value in lever.items()}
     plan = Plan(**case["plan"])
@@ -98,7 +98,7 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the loaders of both, reading Penn-Fudan's training split."""
+    """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split."""
     plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     arms = {"before": plan, "workers": plan.replace(num_workers=2),
             "workers-uint8": plan.replace(num_workers=2, image_dtype="uint8"),
@@ -118,7 +118,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure matrix products: what either library can get out of the machine at most."""
+    """Measure matrix products: the highest rate that each library reaches on this machine."""
     arms = dict.fromkeys(("mxnet", "torch"), Plan(**THREADS))
     return measure.interleave(
         name, ARMS + "multiply", arms, repeats=repeats,
@@ -128,7 +128,7 @@ def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Count what every case has to compute, once."""
+    """Count the operations of every case, once."""
     arms, options = {}, {}
     for case, settings in STEPS.items():
         arms[case] = Plan(**settings["plan"])
@@ -141,7 +141,7 @@ def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure a case's last arm at several sizes."""
+    """Measure the last arm of a case at several sizes."""
     case = STEPS[GROWTH[name]["case"]]
     arms, options = _variants(case, GROWTH[name]["sizes"])
     return measure.interleave(
@@ -152,7 +152,7 @@ def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure accumulated gradients and early epochs of small images, each beside neither."""
+    """Measure accumulated gradients and progressive resizing, each with and without."""
     changes = {arm: own for lever in LEVERS.values() for arm, own in lever["arms"].items()}
     arms, options = _variants(STEPS["mobilenet"], changes)
     return measure.interleave(
@@ -163,7 +163,7 @@ def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _tried(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure what else might help a case's last arm, each alone."""
+    """Measure further changes of the last arm of a case, each alone."""
     case, base = STEPS[TRIED[name]["case"]], TRIED[name].get("base", {})
     changes = {arm: {**base, **own} for arm, own in TRIED[name]["changes"].items()}
     arms, options = _variants(case, {"every-lever": base, **changes})
@@ -179,7 +179,7 @@ def _unit(case: dict) -> str:
 
 
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
-    """Return a case's last arm changed in several ways, and the arms' options."""
+    """Return the last arm of a case with several changes, and the options of these arms."""
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms, options = measure.ladder(plan, case["levers"], case["options"], ARMS + "step")
     last = list(arms)[-1]
@@ -193,7 +193,7 @@ def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
 
 
 def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Time every operator of the cases' last arms, one by one, once."""
+    """Measure the time of every operator in the last arm of each case, once."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
         plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})

@@ -1,4 +1,4 @@
-"""Workloads: one run of mxopt, of a peer, or of the bare matrix multiply, each in its process."""
+"""Workloads: training steps, loading, and matrix products, by mxopt or by PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mxopt.methods.engine.clock import timed
 
 HERE = Path(__file__).parent
 KIBIBYTE = 1024
-TUNED = "tuned"  # channels_last, started as PyTorch's guide says
+TUNED = "tuned"  # channels_last, started by PyTorch's launcher as its guide recommends
 
 
 def step(
@@ -26,13 +26,19 @@ def step(
     """Train two epochs of a recipe and return the figures of the second.
 
     Args:
-        plan, write, options: as for ``mxopt.chapter.workloads.train``.
-        peer: who does it instead of mxopt: ``how`` PyTorch computes, its ``network`` and ``sizes``.
+        plan: the switches.
+        write: called with the name and the fields of each event.
+        peer: if given, PyTorch trains instead of mxopt: ``how`` it computes, its ``network`` and
+            the ``sizes`` of that.
         environment: variables that MXNet reads when it first trains.
+        **options: ``recipe``, and options of the recipe.
 
     Returns:
         ``seconds``, ``samples_per_second`` or ``tokens_per_second``, ``train_loss``,
         ``first_epoch_seconds``, ``peak_memory_bytes`` of the process.
+
+    Raises:
+        DeviceError: the peers' environment is missing, or the peer failed.
     """
     from mxopt import recipes
     from mxopt.train import fit
@@ -63,7 +69,7 @@ def _peer(plan: Plan, options: dict, how: str, network: str, sizes: dict) -> dic
     """Train the same epochs with PyTorch (``benchmarks/peers/step.py``).
 
     Raises:
-        DeviceError: the peers' environment is not there, or the peer failed.
+        DeviceError: the peers' environment is missing, or the peer failed.
     """
     from benchmarks.exchange import export
 
@@ -80,18 +86,21 @@ def _peer(plan: Plan, options: dict, how: str, network: str, sizes: dict) -> dic
 
 
 def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3) -> dict:
-    """Read Penn-Fudan's training split through a loader and train nothing.
+    """Read Penn-Fudan's training split through a loader, and train nothing.
 
     Args:
-        plan: of the loader: placement, workers, batch size.
-        write: takes the epochs.
-        peer: ``workers`` of PyTorch's DataLoader, which then does it.
-        size: of the square the images are cropped to, in pixels.
-        epochs: the first one is reported apart.
+        plan: determines where preprocessing runs, workers and batch size.
+        write: called with the name and the fields of each event.
+        peer: if given, PyTorch's DataLoader reads instead, with ``workers`` processes.
+        size: side of the square to which images are cropped, in pixels.
+        epochs: how often the split is read; the first epoch is reported separately.
 
     Returns:
         ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation,
-        ``peak_memory_bytes`` of the process, its workers not included.
+        ``peak_memory_bytes`` of the process without its workers.
+
+    Raises:
+        DeviceError: the peers' environment is missing, or the peer failed.
     """
     from mxopt import recipes
     from mxopt.chapter import workloads
@@ -118,13 +127,23 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
 
 
 def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: int = 20) -> dict:
-    """Multiply square matrices: what the machine can do at most.
+    """Multiply square matrices, to find the highest rate that a library reaches on this machine.
 
-    MXNet's ``FullyConnected`` is a matrix product by oneDNN; ``dot``, by OpenBLAS, is half as fast
-    where that has no kernels for the processor.
+    MXNet's ``FullyConnected`` is a matrix product by oneDNN. ``dot``, by OpenBLAS, is half as fast
+    where OpenBLAS has no kernels for the processor.
+
+    Args:
+        plan: the process has its threads.
+        write: not used.
+        peer: whether PyTorch multiplies instead of MXNet.
+        size: the matrices are (size, size), float32.
+        rounds: number of products.
 
     Returns:
-        ``gflop_per_second`` of the fastest of ``rounds`` products of (size, size) float32.
+        ``gflop_per_second`` of the fastest product.
+
+    Raises:
+        DeviceError: the peers' environment is missing, or the peer failed.
     """
     if peer:
         return run_peer("multiply.py", {"size": size, "rounds": rounds})
@@ -140,9 +159,14 @@ def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: in
 
 
 def apart(function, *arguments):
-    """Call a function in a process of its own: this one stays small, and no threads of it run.
+    """Call a function in a new process, so that this one starts no threads and stays small.
 
-    It must be one that a module defines, and take and return what can be pickled.
+    Args:
+        function: a function defined at the top of a module.
+        *arguments: its arguments, which pickle must support, like its result.
+
+    Returns:
+        The function's result.
     """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -152,19 +176,26 @@ def apart(function, *arguments):
 
 
 def run_peer(script: str, job: dict) -> dict:
-    """Run a script of ``benchmarks/peers`` in the peers' environment and return its figures.
+    """Run a script of ``benchmarks/peers`` in the peers' environment.
+
+    Args:
+        script: name of the script.
+        job: its input, which JSON can represent.
+
+    Returns:
+        The figures that it prints.
 
     Raises:
-        DeviceError: the environment is not there, or the peer failed.
+        DeviceError: the environment is missing, or the script failed.
     """
     python = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
     if not python.exists():
-        raise DeviceError(f"{python} is not there; make it with: make bench")
+        raise DeviceError(f"{python} does not exist; create it with: make bench")
     command = [str(python), str(HERE / "peers" / script)]
     ours = {"PYTHONPATH", "LD_PRELOAD"}
     surroundings = {name: value for name, value in os.environ.items() if name not in ours}
     if job.get("how") == TUNED:
-        # PyTorch's own launcher: Intel's OpenMP, threads on cores, the allocator it finds.
+        # PyTorch's launcher: Intel's OpenMP, threads bound to cores, the allocator it finds.
         command[1:1] = ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
         surroundings["THP_MEM_ALLOC_ENABLE"] = "1"  # huge pages, by PyTorch's own allocator
     surroundings["PATH"] = os.pathsep.join([str(python.parent.absolute()), os.environ["PATH"]])

@@ -1,4 +1,4 @@
-"""Tables and verdicts that compare mxopt's arms with its peers'."""
+"""Tables and verdicts that compare arms of mxopt with arms of PyTorch, its peers."""
 
 from __future__ import annotations
 
@@ -15,26 +15,35 @@ or in two workers, whose memory is not included in the peak."""
 
 
 def is_peer(experiment: Experiment, arm: str) -> bool:
-    """Whether an arm was PyTorch's work."""
+    """Return whether PyTorch runs an arm.
+
+    Args:
+        experiment: the experiment.
+        arm: name of the arm.
+    """
     return bool(experiment.arm_options.get(arm, {}).get("peer"))
 
 
 def own_arms(experiment: Experiment) -> list[str]:
-    """Return mxopt's arms, each with one lever more than the one before it."""
+    """Return the names of mxopt's arms, each with one lever more than the arm before."""
     launched = {**LAUNCH, **LAUNCH_DROPPED}
     return [arm for arm in experiment.arms if arm not in launched and not is_peer(experiment, arm)]
 
 
 def last_arm(experiment: Experiment) -> str:
-    """Return mxopt's arm with every lever that was kept."""
+    """Return the name of mxopt's arm with all levers that were kept."""
     dropped = STEPS.get(experiment.name, {}).get("dropped", ())
     return [arm for arm in own_arms(experiment) if arm not in dropped][-1]
 
 
 def best_peer(experiment: Experiment) -> str | None:
-    """Return the peer that mxopt's last arm is least ahead of, run by run; None without any.
+    """Return the fastest peer: the one over which mxopt's last arm has the smallest advantage.
 
-    (Not the one with the best median, which a quiet moment of the machine may have given it.)
+    The advantage is the ratio of paired runs. The best median is not used, because it may come from
+    a moment when the machine was idle.
+
+    Returns:
+        The name of the arm, or None if no peer was measured.
     """
     last = last_arm(experiment)
     ahead = {arm: experiment.ratio(last, arm) for arm in experiment.arms
@@ -44,10 +53,12 @@ def best_peer(experiment: Experiment) -> str | None:
 
 
 def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
-    """Return one row an arm of both: the figure, how far the last arm is ahead, memory.
+    """Return a table of all arms: the figure, the advantage of mxopt's last arm, and memory.
 
     Args:
-        share_of_one: which share of the ceiling one sample or token a second is; 0 shows none.
+        found: the experiment.
+        share_of_one: share of the ceiling that one sample or token per second is; 0 leaves the
+            column out.
     """
     last = last_arm(found)
     rows = []
@@ -69,7 +80,7 @@ def arms(found: Experiment, share_of_one: float = 0.0) -> report.Table:
 
 
 def ladder(found: Experiment) -> report.Table:
-    """Return one row a lever: what it changes, and its gain over the arm before it."""
+    """Return a table of the levers: what each changes, and its gain over the arm before."""
     own = own_arms(found)
     kept = own.index(last_arm(found))
     rows = [[after, report.factors(found.factors(after, before)) + " (dropped)" * (number > kept),
@@ -79,8 +90,13 @@ def ladder(found: Experiment) -> report.Table:
 
 
 def launched(known: list[Experiment]) -> report.Table:
-    """Return of every case what each thing that ``mxopt launch`` sets is worth, and all of them;
-    then what it does not set."""
+    """Return a table of the effects of ``mxopt launch``, for every case.
+
+    The rows are each setting, all of them together, and the settings that it does not use.
+
+    Args:
+        known: the experiments of the cases.
+    """
     rows, steps, last = [], ["threads", *LAUNCH], list(LAUNCH)[-1]
     for found in known:
         lines = [(found.baseline, steps[0]), *zip(steps, steps[1:]), (found.baseline, last),
@@ -97,7 +113,11 @@ def launched(known: list[Experiment]) -> report.Table:
 
 
 def tried(known: list[Experiment]) -> report.Table:
-    """Return one row for each thing that was set in addition to a case's levers."""
+    """Return a table with one row for each change of a case's last arm.
+
+    Args:
+        known: the experiments.
+    """
     rows = []
     for found in known:
         for arm in list(found.arms)[1:]:
@@ -111,10 +131,13 @@ def tried(known: list[Experiment]) -> report.Table:
 
 
 def verdict(found: Experiment, peer: str, target: float | None, arm: str | None = None) -> str:
-    """Say whether an arm, the last one if none is named, reaches a target in speed and in memory.
+    """Return a paragraph that compares an arm with a peer, in speed and memory.
 
     Args:
-        target: times faster than the peer; None if none was set, and then none for memory either.
+        found: the experiment.
+        peer: name of the peer's arm.
+        target: how many times faster than the peer the arm should be; None for no targets.
+        arm: name of mxopt's arm; the last one if None.
     """
     last = arm or last_arm(found)
     ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
@@ -132,7 +155,7 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
 
 
 def epochs(found: Experiment) -> list[str]:
-    """Return the paragraphs on whole epochs from files: what is timed, the arms, how they learn."""
+    """Return the paragraphs on whole epochs from files: what is timed, the arms, and quality."""
     peer, sizes = best_peer(found), found.arm_options[found.baseline]
     parts = [
         f"{found.arms[found.baseline].epochs} epochs of {sizes['train']} images, "

@@ -1,4 +1,4 @@
-"""What is compared: tasks, and how mxopt and its peers run them."""
+"""The cases that are compared, and how mxopt and PyTorch run them."""
 
 from mxopt import machine
 from mxopt.cli import launch
@@ -7,14 +7,14 @@ PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": machine.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
-# What `mxopt launch` sets beside threads; and what it might, which was measured and is not set.
+# What `mxopt launch` sets in addition to threads, and what was measured as well and is not set.
 LAUNCH, LAUNCH_DROPPED = {"launch": launch.SWITCHES}, {"launch-huge": HUGE}
 
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
 # ``levers`` are added one after the other, threads first. ``dropped`` are added after them, to show
-# what they are worth: none was worth its place. ``launch``: whether to measure the first arm in the
-# environment of `mxopt launch` as well.
+# their effect; none was kept. ``launch``: whether to also measure the first arm in the environment
+# of `mxopt launch`.
 STEPS = {
     "resnet": {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
@@ -107,15 +107,15 @@ LEVERS = {
     },
 }
 
-# MXNet runs so many operators of a graph as one; of its own accord 15.
+# How many operators of a graph MXNet runs as one; its default is 15.
 BULK = {"environment": {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "60"}}
-# From so many gradients on, MXNet adds them one by one, in place; of its own accord from 8 on.
+# From how many gradients on MXNet adds them one by one, in place; its default is 8.
 IN_PLACE = {"environment": {"MXNET_EXEC_INPLACE_GRAD_SUM_CAP": "2"}}
-# What else one might set, each alone on top of a case's last arm, or of that and ``base``.
+# Further changes, each added alone to the last arm of a case and, if given, ``base``.
 TRIED = {
     "folding": {
         "case": "resnet",
-        # Random weights under statistics that were never taken: any update would end in overflow.
+        # Random weights with statistics that were never computed: any update would overflow.
         "base": {"fixed_statistics": True, "graph_rewrites": "dead_taps", "learning_rate": 0.0},
         "changes": {"folded": {"graph_rewrites": "fold_batch_norm+dead_taps"}},
     },
@@ -139,9 +139,9 @@ TRIED = {
     },
 }
 
-# How a case's last arm grows; one size is doubled at a time. ``time`` and ``memory`` are the powers
-# of the size with which a sample's time and the process's memory grow if they grow linearly with
-# the work; ``of`` is what a verdict counts.
+# Growth of a case's last arm with one size. ``time`` and ``memory`` are the powers of the size with
+# which the time of a sample and the memory of the process grow if they grow linearly with the work;
+# ``of`` is the unit in the verdict.
 GROWTH = {
     "growth-batch": {
         "title": "MobileNetV2, images a batch",

@@ -1,4 +1,4 @@
-"""Workload: what a user waits for, whole epochs from files on disk, by mxopt or by a peer."""
+"""Workload: whole epochs from files on disk, with validation, by mxopt or by PyTorch."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from mxopt.core.plan import Plan
 
 def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None,
         **options) -> dict:  # fmt: skip
-    """Train Penn-Fudan from its files, and validate after every epoch.
+    """Train on Penn-Fudan's files, and validate after every epoch.
 
     Args:
-        plan, write: as for ``mxopt.chapter.workloads.train``.
-        train, validation: images of either split, the first ones.
-        peer: ``how`` PyTorch computes, its ``network``, ``sizes`` and ``workers`` of its
-            DataLoader; it then does it instead of mxopt, on the same images in the same order.
-        options: of the segmentation recipe.
+        plan: the switches.
+        write: called with the name and the fields of each event.
+        train: number of training images, the first ones of the split.
+        validation: number of validation images, the first ones of the split.
+        peer: if given, PyTorch trains instead of mxopt, on the same images in the same order:
+            ``how`` it computes, its ``network``, the ``sizes`` of that, and ``workers`` of its
+            DataLoader.
+        **options: options of the segmentation recipe.
 
     Returns:
         ``seconds`` from making the network and opening the data to the end of the last validation,
-        without the import of libraries; ``first_epoch_seconds`` of it with all preparation;
-        ``samples_per_second`` trained in that time, ``train_loss`` and ``validation_loss`` and
-        ``validation_mIoU`` at the end, ``peak_memory_bytes`` of the process without its loader's
-        workers; of a peer also the ``difference`` of its first scores, and ``loss_difference``,
-        that of its validation loss before training, from mxopt's.
+        without the import of libraries; ``first_epoch_seconds``, the part up to the end of the
+        first epoch; ``samples_per_second`` trained in that time; ``train_loss``,
+        ``validation_loss`` and ``validation_mIoU`` at the end; ``peak_memory_bytes`` of the process
+        without its loader's workers. For a peer also ``difference`` and ``loss_difference``, by
+        which its first scores and its validation loss before training differ from mxopt's.
 
     Raises:
-        DeviceError: the peers' environment is not there, or the peer failed: its scores or its
-            loss differ, for one.
+        DeviceError: the peers' environment is missing, or the peer failed, for example because its
+            scores or its loss differ.
     """
     from mxopt.train import fit
 
@@ -61,17 +64,24 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
 
 
 def untrained_loss(plan: Plan, train: int, validation: int, options: dict) -> float:
-    """Return the validation loss of the first weights, as training under the plan computes it."""
+    """Return the validation loss of the initial weights, as training under a plan computes it.
+
+    Args:
+        plan: the switches.
+        train: number of training images.
+        validation: number of validation images.
+        options: options of the segmentation recipe.
+    """
     from mxopt.train import fit
 
-    # Steps that learn nothing, for the validation behind them.
+    # An epoch at a learning rate of 0, for the validation after it.
     still = plan.replace(epochs=1, learning_rate=0.0)
     recipe = _recipe(min(train, plan.batch_size), validation, options)
     return fit.fit(recipe, still, lambda *_, **__: None)["validation_loss"]
 
 
 def _recipe(train, validation, options):
-    """Return the recipe on so many images; one is tested, after the clock has stopped."""
+    """Return the recipe with fewer images; one is tested, after the clock has stopped."""
     from mxopt import recipes
 
     recipe = recipes.load("segmentation", **options)

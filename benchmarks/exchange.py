@@ -1,4 +1,4 @@
-"""What a peer starts from: weights, batches and the scores that MXNet makes of them, as NumPy."""
+"""Export of weights, batches and MXNet's scores for them, as NumPy files that a peer reads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from mxopt.train.setup import seed_everything
 
 
 def export(folder: Path, plan: Plan, options: dict) -> dict:
-    """Write a recipe's first weights, one epoch of its batches, and the scores of the first batch.
+    """Write the initial weights of a recipe, one epoch of batches, and the scores of the first one.
 
     Args:
-        folder: gets ``weights.npz`` (arrays by name), ``batch-000.npz`` and so on (the arrays of
-            a batch in order), ``scores.npy`` (of inference).
-        plan: seed, batches and their order, which are those of a training run's second epoch.
-        options: of the recipe, its name as ``recipe``.
+        folder: folder for ``weights.npz`` (arrays by name), ``batch-000.npz`` and so on (the arrays
+            of a batch in order), and ``scores.npy`` (outputs in inference mode).
+        plan: determines the seed, the batches and their order, which is that of the second epoch of
+            a training run.
+        options: ``recipe``, and options of the recipe; ``recipe`` is removed.
 
     Returns:
-        What the peer's network must be told besides: ``vocabulary`` and ``longest`` for sentences,
-        and nothing for images.
+        Further sizes of the peer's network: ``vocabulary`` and ``longest`` for sentences, none for
+        images.
     """
     folder.mkdir(parents=True, exist_ok=True)
     seed_everything(plan.seed)

@@ -1,4 +1,4 @@
-"""How a case's last arm grows: tables, verdicts and plots of one size that is doubled."""
+"""Growth of time and memory with a size: tables, verdicts and plots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxopt.report import plots
 
 PLOT = "growth.png"
 MEBIBYTE, MILLISECONDS = 2**20, 1e3
-NEARLY = 1.05  # what medians of a few runs cannot tell from linear
+NEARLY = 1.05  # differences that medians of a few runs cannot show
 ABOUT = """The last arm of a case at several sizes, medians. The dashed line is linear growth from
 the smallest size: constant time per image, pixel or token, and memory in proportion to the content
 of a batch or of the data set, or constant memory if that content is the same at every size.
@@ -20,7 +20,7 @@ that of the process, including libraries and weights. Verdicts ignore difference
 
 
 def parts(grown: list[Experiment]) -> list[str]:
-    """Return the page's paragraphs: the plot, then of every experiment its table and verdict."""
+    """Return the page's paragraphs: the plot, then the table and verdict of every experiment."""
     found = [ABOUT, f"![time and memory against size]({PLOT})"]
     for each in grown:
         found += [f"**{each.title}**\n\n{table(each)}", verdict(each)]
@@ -28,7 +28,7 @@ def parts(grown: list[Experiment]) -> list[str]:
 
 
 def table(found: Experiment) -> report.Table:
-    """Return one row a size: throughput, seconds of an epoch, peak memory."""
+    """Return a table of the sizes: throughput, seconds of an epoch, peak memory."""
     rows = []
     for arm in found.arms:
         if found.why_not(arm):
@@ -42,7 +42,7 @@ def table(found: Experiment) -> report.Table:
 
 
 def verdict(found: Experiment) -> str:
-    """Say whether the largest size takes more time, and more memory, than linear growth would."""
+    """Return a sentence that compares time and memory at the largest size with linear growth."""
     how = GROWTH[found.name]
     (time, linear_time), (memory, linear_memory) = times(found), memories(found)
     proportional = f" {how['of']}" if how["memory"] else ""
@@ -54,13 +54,13 @@ def verdict(found: Experiment) -> str:
 
 
 def times(found: Experiment) -> tuple[dict, dict]:
-    """Return by size the milliseconds of an image or a token, and what linear growth would be."""
+    """Return the milliseconds per image or token by size: measured, and with linear growth."""
     measured = {int(arm): MILLISECONDS / found.median(arm) for arm in found.arms}
     return _with_linear(measured, GROWTH[found.name]["time"])
 
 
 def memories(found: Experiment) -> tuple[dict, dict]:
-    """Return by size the peak memory in MiB, and what linear growth would be."""
+    """Return the peak memory in MiB by size: measured, and with linear growth."""
     measured = {
         int(arm): found.median(arm, "peak_memory_bytes") / MEBIBYTE for arm in found.arms
     }  # fmt: skip
@@ -68,7 +68,7 @@ def memories(found: Experiment) -> tuple[dict, dict]:
 
 
 def _with_linear(measured, power):
-    """Keep the sizes that have a figure; the second result goes through the smallest of them."""
+    """Return the sizes that have a figure, and linear growth from the smallest of them."""
     kept = {size: value for size, value in sorted(measured.items()) if math.isfinite(value)}
     first = next(iter(kept), None)
     return kept, {size: kept[first] * (size / first) ** power for size in kept}
@@ -94,12 +94,12 @@ def _compared(measured, linear, name) -> str:
 
 
 def nearly(ratio: float) -> bool:
-    """Whether a ratio of two medians is as good as 1."""
+    """Return whether a ratio of two medians cannot be distinguished from 1."""
     return 1 / NEARLY <= ratio <= NEARLY
 
 
 def plot(grown: list[Experiment]):
-    """Return a figure with a row an experiment: time left and peak memory right, against size."""
+    """Plot time (left) and peak memory (right) against size, one row for each experiment."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.5, 2.3 * len(grown)), layout="constrained")

@@ -1,4 +1,4 @@
-"""The page's section on levers that change what a step is."""
+"""Section of the page on levers that change what a step is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MEBIBYTE = 2**20
 
 
 def parts(found: Experiment) -> list[str]:
-    """Return the page's paragraphs: a table, and what is equal in each pair of arms."""
+    """Return the section's paragraphs: a table, and what is equal in each pair of arms."""
     rows, words = [], []
     for name, lever in LEVERS.items():
         before, after = lever["arms"]

@@ -1,4 +1,4 @@
-"""``benchmarks/README.md``, generated from the records: figures and targets."""
+"""``benchmarks/README.md``, generated from the records."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def text(folder: Path) -> str:
 
 
 def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
-    """Return of every comparison mxopt's best arm beside the fastest peer."""
+    """Return for every comparison the ratio of mxopt's arm to the fastest peer."""
     best = {}
     for name in (*STEPS, "epochs", "loader"):
         peer = best_peer(known[name]) if name in known else None
@@ -145,7 +145,7 @@ def _reader(found: Experiment) -> str:
 
 
 def _share(known: dict[str, Experiment], case: str) -> float:
-    """Return which share of the ceiling one sample or token a second is; 0 if not measured."""
+    """Return the share of the ceiling that one sample or token per second is; 0 if unmeasured."""
     if not {"ceiling", "arithmetic"} <= known.keys():
         return 0.0
     most = max(map(known["ceiling"].median, known["ceiling"].arms))

@@ -1,10 +1,11 @@
 """One measured run of a peer that trains from files: PyTorch's DataLoader, training, validation.
 
-Reads a job from its input (JSON): what ``step.py`` takes of ``network``, ``sizes``, ``exchange``,
-``how``, ``optimizer``, ``learning_rate`` and ``momentum``; ``root`` (the data set's folder),
-``train`` and ``validation`` (names of images), ``size``, ``batch_size``, ``workers``, ``orders``
-(of the training images, one list an epoch), ``untrained_loss`` (mxopt's validation loss before
-training, which the peer's must equal to 1e-3). The last line it prints are the figures, as JSON.
+It reads a job from standard input (JSON): ``network``, ``sizes``, ``exchange``, ``how``,
+``optimizer``, ``learning_rate`` and ``momentum`` as for ``step.py``; ``root`` (folder of the data
+set), ``train`` and ``validation`` (names of images), ``size``, ``batch_size``, ``workers``,
+``orders`` (of the training images, one list for each epoch), ``untrained_loss`` (mxopt's validation
+loss before training, which the peer's must equal to 1e-3). The last line that it prints contains
+the figures, as JSON.
 """
 
 import json
@@ -27,7 +28,7 @@ CLASSES = 2
 
 
 class Orders:
-    """Batches of row numbers, every pass those of the next epoch."""
+    """Batches of row numbers; each pass returns those of the next epoch."""
 
     def __init__(self, orders: list, size: int):
         self._orders, self._size = iter(orders), size
@@ -37,14 +38,14 @@ class Orders:
         return self._length
 
     def __iter__(self):
-        # A generator: the DataLoader asks for some passes that it never begins.
+        # A generator, because the DataLoader creates iterators that it never starts.
         order = next(self._orders)
         for start in range(0, len(order), self._size):
             yield order[start : start + self._size]
 
 
 def main() -> None:
-    """Do the job and print its figures."""
+    """Run the job and print its figures."""
     job = json.load(sys.stdin)
     cv2.setNumThreads(0)
     torch.manual_seed(0)
@@ -63,7 +64,7 @@ def main() -> None:
         scores = validate(net, laid_out(checks, job))
         ends.append(time.perf_counter() - start)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    # After the clock, so that nothing is warm that would not be for a user.
+    # After the clock, because the checks would warm up what a user starts cold.
     fresh, exchange = step.make_network(job), Path(job["exchange"])
     first = step.read_batch(exchange / "batch-000.npz")
     figures = {
@@ -82,7 +83,12 @@ def main() -> None:
 
 
 def laid_out(loader, job):
-    """Yield a loader's batches, (image, mask), in the memory layout that the job asks for."""
+    """Yield the batches of a loader, (image, mask), in the job's memory layout.
+
+    Args:
+        loader: the loader.
+        job: the job.
+    """
     for image, mask in loader:
         if job["how"] in step.CHANNELS_LAST:
             image = image.contiguous(memory_format=torch.channels_last)
@@ -90,7 +96,15 @@ def laid_out(loader, job):
 
 
 def validate(net, batches) -> dict:
-    """Return the mean loss of all images and the mean over classes of intersection over union."""
+    """Return the mean loss of all images, and the mean IoU over classes.
+
+    Args:
+        net: the network.
+        batches: batches (image, mask).
+
+    Returns:
+        ``validation_loss`` and ``validation_mIoU``.
+    """
     net.eval()
     total, images, pairs = 0.0, 0, torch.zeros(CLASSES**2, dtype=torch.int64)
     with torch.inference_mode():
@@ -107,10 +121,14 @@ def validate(net, batches) -> dict:
 
 
 def check_loss(scores, job) -> float:
-    """Return the difference of the loss before training from mxopt's.
+    """Return the difference between the loss before training and mxopt's.
+
+    Args:
+        scores: result of :func:`validate`.
+        job: the job, with ``untrained_loss``.
 
     Raises:
-        SystemExit: it is more than the tolerance.
+        SystemExit: the difference exceeds the tolerance.
     """
     difference = abs(scores["validation_loss"] - job["untrained_loss"])
     if not difference < step.TOLERANCE:

@@ -1,9 +1,9 @@
 """One measured run of PyTorch's DataLoader over Penn-Fudan, with the recipe's transforms.
 
-Reads a job from its input (JSON): ``root`` (the data set's folder), ``names`` (of the images),
-``size``, ``batch_size``, ``workers``, ``epochs``, ``expected`` (a file with the first samples as
-mxopt makes them, which the peer's must equal). Pillow decodes and OpenCV resizes, as in mxopt. The
-last line it prints are the figures, as JSON.
+It reads a job from standard input (JSON): ``root`` (folder of the data set), ``names`` (of the
+images), ``size``, ``batch_size``, ``workers``, ``epochs``, ``expected`` (file with mxopt's first
+samples, which the peer's must equal). Pillow decodes and OpenCV resizes, as in mxopt. The last line
+that it prints contains the figures, as JSON.
 """
 
 import json
@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 
 MEAN = np.array((0.485, 0.456, 0.406), np.float32)
 DEVIATION = np.array((0.229, 0.224, 0.225), np.float32)
-# A pixel rounded the other way differs by 1 / 255, which the normalisation stretches.
+# A pixel that is rounded differently is off by 1 / 255, which normalisation multiplies.
 TOLERANCE = 0.02
 
 
@@ -55,7 +55,7 @@ class PennFudan(Dataset):
 
 
 def main() -> None:
-    """Do the job and print its figures."""
+    """Run the job and print its figures."""
     job = json.load(sys.stdin)
     cv2.setNumThreads(0)
     dataset = PennFudan(Path(job["root"]), job["names"], job["size"])
@@ -84,10 +84,14 @@ def main() -> None:
 
 
 def check(dataset, expected) -> float:
-    """Return the greatest difference of the first images from mxopt's.
+    """Return the greatest difference between the first images and mxopt's.
+
+    Args:
+        dataset: the data set.
+        expected: ``images`` and ``masks`` of mxopt.
 
     Raises:
-        SystemExit: it is more than the tolerance, or a mask differs.
+        SystemExit: the difference exceeds the tolerance, or a mask differs.
     """
     difference = 0.0
     for number, (image, mask) in enumerate(zip(expected["images"], expected["masks"])):

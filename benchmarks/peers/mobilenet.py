@@ -17,7 +17,7 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Stem(nn.Module):
-    """The image from ImageNet's normalisation to -1 ... 1, and the first convolution."""
+    """Rescaling from ImageNet's normalisation to [-1, 1], and the first convolution."""
 
     def __init__(self, activate):
         super().__init__()
@@ -33,7 +33,7 @@ class Stem(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Widen, filter each channel alone, narrow."""
+    """Expansion, depthwise convolution, projection."""
 
     def __init__(self, inputs, expansion, channels, stride, dilation, activate):
         super().__init__()
@@ -50,7 +50,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetHead(nn.Module):
-    """Scores of what is seen at a place and everywhere."""
+    """Scores from features at each position and features pooled over the image."""
 
     def __init__(self, inputs, classes):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Matrix products in PyTorch: the peer of ``benchmarks.arms.multiply``, and as large."""
+"""Matrix products in PyTorch, of the same size as in ``benchmarks.arms.multiply``."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import torch
 
 
 def main() -> None:
-    """Do the job and print its figures."""
+    """Run the job and print its figures."""
     job = json.load(sys.stdin)
     size = job["size"]
     a, b = torch.rand(size, size), torch.rand(size, size)

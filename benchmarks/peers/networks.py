@@ -1,7 +1,7 @@
 """The recipes' networks in PyTorch, layer for layer.
 
-Blocks carry the names that they have in MXNet, so that weights are carried over by name: only the
-norms' parameters are called otherwise (``RENAMED``). Nothing here imports MXNet or mxopt.
+Blocks have the same names as in MXNet, so that weights can be copied by name; only the parameters
+of norms have other names (``RENAMED``). These modules do not import MXNet or mxopt.
 """
 
 import torch
@@ -16,10 +16,14 @@ RENAMED = {"gamma": "weight", "beta": "bias"}
 
 
 def carry_over(net: nn.Module, weights: dict) -> None:
-    """Load MXNet's parameters, NumPy arrays by name.
+    """Copy MXNet's parameters into a network.
+
+    Args:
+        net: the network.
+        weights: NumPy arrays, by their names in MXNet.
 
     Raises:
-        RuntimeError: a name or a shape does not agree.
+        RuntimeError: a name or a shape differs.
     """
     state = {}
     for name, array in weights.items():

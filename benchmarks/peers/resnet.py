@@ -1,4 +1,4 @@
-"""DeepLabv3 on ResNet-50, as GluonCV builds it (v1s: three convolutions for a stem)."""
+"""DeepLabv3 on ResNet-50, as in GluonCV (v1s: the stem has three convolutions)."""
 
 import torch
 from torch import nn
@@ -6,13 +6,21 @@ from torch.nn import functional
 
 
 def convolution(inputs, outputs, size=1, stride=1, dilation=1):
-    """Return a convolution without a bias that keeps the sides, up to its stride."""
+    """Return a convolution without bias, padded so that only its stride reduces the sides.
+
+    Args:
+        inputs: input channels.
+        outputs: output channels.
+        size: side of the kernel.
+        stride: the stride.
+        dilation: the dilation.
+    """
     padding = dilation * (size // 2)
     return nn.Conv2d(inputs, outputs, size, stride, padding, dilation, bias=False)
 
 
 class Bottleneck(nn.Module):
-    """Narrow, filter, widen; the input is added."""
+    """Bottleneck block: 1x1, 3x3 and 1x1 convolutions, with a shortcut."""
 
     def __init__(self, inputs, planes, stride, dilation, first):
         super().__init__()
@@ -33,20 +41,28 @@ class Bottleneck(nn.Module):
 
 
 def stage(inputs, planes, blocks, stride=1, dilation=1):
-    """Return a stage; its first block is dilated by half as much as the others."""
+    """Return a stage; its first block has half the dilation of the others.
+
+    Args:
+        inputs: input channels.
+        planes: channels inside the blocks; the output has four times as many.
+        blocks: number of blocks.
+        stride: stride of the first block.
+        dilation: dilation of the blocks after the first.
+    """
     layers = [Bottleneck(inputs, planes, stride, max(1, dilation // 2), True)]
     layers += [Bottleneck(4 * planes, planes, 1, dilation, False) for _ in range(blocks - 1)]
     return nn.Sequential(*layers)
 
 
 def with_norm(*layers):
-    """Return layers followed by batch norm and ReLU."""
+    """Return layers, followed by batch norm and ReLU."""
     channels = layers[-1].out_channels
     return nn.Sequential(*layers, nn.BatchNorm2d(channels), nn.ReLU(inplace=True))
 
 
 class Pooling(nn.Module):
-    """The average of all places, at every place."""
+    """Global average pooling, expanded to all positions."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -57,7 +73,7 @@ class Pooling(nn.Module):
 
 
 class Aspp(nn.Module):
-    """What is seen at several dilations, side by side."""
+    """Atrous spatial pyramid pooling: convolutions of several dilations, concatenated."""
 
     def __init__(self, inputs, channels=256):
         super().__init__()

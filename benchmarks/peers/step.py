@@ -1,11 +1,11 @@
 """One measured run of a peer, in its own environment: training epochs over exported batches.
 
-Reads a job from its input (JSON): ``network`` and its ``sizes``, ``exchange`` (the folder of
+It reads a job from standard input (JSON): ``network`` and its ``sizes``, ``exchange`` (folder of
 :func:`benchmarks.exchange.export`), ``how`` (``eager``, ``channels_last``, ``compile``, or
-``tuned``: ``channels_last`` started by PyTorch's launcher; ``count`` trains nothing),
-``optimizer``, ``learning_rate``, ``momentum``, ``epochs``. Before anything is timed the network
-must put out what MXNet's did for the same weights and batch, to 1e-3. The last line it prints are
-the figures, as JSON.
+``tuned``: ``channels_last`` started by PyTorch's launcher; ``count`` trains nothing), ``unit``
+(``sample`` or ``token``), ``optimizer``, ``learning_rate``, ``momentum``, ``epochs``. Before
+anything is timed, the network's output must equal MXNet's for the same weights and batch, to 1e-3.
+The last line that it prints contains the figures, as JSON.
 """
 
 import json
@@ -28,7 +28,7 @@ CHANNELS_LAST = ("channels_last", "tuned")
 
 
 def main() -> None:
-    """Do the job and print its figures."""
+    """Run the job and print its figures."""
     job = json.load(sys.stdin)
     torch.manual_seed(0)
     exchange = Path(job["exchange"])
@@ -64,21 +64,33 @@ def main() -> None:
 
 
 def make_network(job):
-    """Return the job's network with mxopt's weights, in the memory layout it asks for."""
+    """Return the job's network with mxopt's weights, in the job's memory layout."""
     net = getattr(networks, job["network"])(**job["sizes"])
     networks.carry_over(net, dict(np.load(Path(job["exchange"]) / "weights.npz")))
     return net.to(memory_format=torch.channels_last) if job["how"] in CHANNELS_LAST else net
 
 
 def make_optimizer(net, job):
-    """Return the job's optimizer, in PyTorch's fastest form."""
+    """Return the job's optimizer, in PyTorch's fused implementation.
+
+    Args:
+        net: the network.
+        job: the job.
+    """
     if job["optimizer"] == "adam":
         return torch.optim.Adam(net.parameters(), job["learning_rate"], BETAS, fused=True)
     return torch.optim.SGD(net.parameters(), job["learning_rate"], job["momentum"], fused=True)
 
 
 def train_epoch(model, optimizer, batches, step) -> torch.Tensor:
-    """Update the weights once a batch and return the mean loss of all samples or tokens."""
+    """Train on each batch once, and return the mean loss of all samples or tokens.
+
+    Args:
+        model: the network.
+        optimizer: its optimizer.
+        batches: the batches.
+        step: :func:`image_loss` or :func:`sentence_loss`.
+    """
     total, count = 0.0, 0
     for batch in batches:
         loss, units = step(model, batch)
@@ -90,10 +102,16 @@ def train_epoch(model, optimizer, batches, step) -> torch.Tensor:
 
 
 def count(net, batches, step, unit) -> dict:
-    """Return the arithmetic of training, in operations for each sample or token.
+    """Return the operations of training for each sample or token.
 
-    Three times the forward pass, whose every product has two in the backward pass. (PyTorch's
-    counter would count the backward pass itself, but takes grouped convolutions for dense ones.)
+    It is three times the forward pass, because each product has two in the backward pass.
+    (PyTorch's counter can count the backward pass, but counts grouped convolutions as dense ones.)
+
+    Args:
+        net: the network.
+        batches: the batches.
+        step: :func:`image_loss` or :func:`sentence_loss`.
+        unit: ``sample`` or ``token``.
     """
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         for batch in batches:
@@ -103,10 +121,16 @@ def count(net, batches, step, unit) -> dict:
 
 
 def check(net, batch, expected, step) -> float:
-    """Return the greatest difference of the scores from MXNet's.
+    """Return the greatest difference between the scores and MXNet's.
+
+    Args:
+        net: the network.
+        batch: the first batch.
+        expected: MXNet's scores for it.
+        step: :func:`image_loss` or :func:`sentence_loss`.
 
     Raises:
-        SystemExit: it is more than the tolerance.
+        SystemExit: the difference exceeds the tolerance.
     """
     net.eval()
     with torch.no_grad():
@@ -121,7 +145,7 @@ def check(net, batch, expected, step) -> float:
 
 
 def read_batch(path) -> tuple:
-    """Return the arrays of an exported batch as tensors, whole numbers as int64."""
+    """Return the arrays of an exported batch as tensors, integers as int64."""
     arrays = [torch.from_numpy(array) for array in np.load(path).values()]
     return tuple(a if a.is_floating_point() else a.long() for a in arrays)
 
@@ -131,13 +155,23 @@ def _units(batch, unit):
 
 
 def image_loss(net, batch):
-    """Return the sum of the images' mean losses, and how many there are."""
+    """Return the sum of the images' mean losses, and the number of images.
+
+    Args:
+        net: the network.
+        batch: (image, mask).
+    """
     image, mask = batch
     return functional.cross_entropy(net(image), mask) * len(image), len(image)
 
 
 def sentence_loss(net, batch):
-    """Return the sum of the words' losses, and how many there are."""
+    """Return the sum of the losses of all target tokens, and their number.
+
+    Args:
+        net: the network.
+        batch: the network's inputs (source, target, and the lengths of both), then the labels.
+    """
     *inputs, words = batch
     length = inputs[3]
     padding = torch.arange(words.shape[1]) >= length[:, None]

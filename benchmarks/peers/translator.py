@@ -1,4 +1,4 @@
-"""The Transformer, as GluonNLP's cells."""
+"""The Transformer, with the same cells as GluonNLP's."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ NEVER = -1e4  # added to a masked attention score, as mxopt's network does
 
 
 class Attention(nn.Module):
-    """Attention of several heads, without biases; the output's projection is the cell's."""
+    """Multi-head attention without biases; the output projection belongs to the cell."""
 
     def __init__(self, units, heads, dropout):
         super().__init__()
@@ -30,7 +30,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The position-wise sublayer, with its residual and norm."""
+    """The position-wise feed-forward layer, with its residual connection and norm."""
 
     def __init__(self, units, hidden, dropout):
         super().__init__()
@@ -77,7 +77,7 @@ class DecoderCell(nn.Module):
 
 
 class Half(nn.Module):
-    """An encoder or a decoder: positions, the norm of its input, cells."""
+    """An encoder or a decoder: positional encoding, norm of the input, cells."""
 
     def __init__(self, cell, layers, units, heads, hidden, dropout, longest):
         super().__init__()
@@ -95,7 +95,10 @@ class Half(nn.Module):
 
 
 class Translator(nn.Module):
-    """Scores (samples, target length, vocabulary); one table for both languages and the output."""
+    """Encoder and decoder; one embedding serves both languages and the output.
+
+    The output has shape (samples, target length, vocabulary).
+    """
 
     def __init__(self, vocabulary, layers, units, heads, hidden, dropout, longest):
         super().__init__()

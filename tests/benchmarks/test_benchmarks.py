@@ -54,7 +54,7 @@ def test_what_a_peer_starts_from(tmp_path):
 
 def test_a_missing_environment_of_peers_is_named(monkeypatch):
     monkeypatch.setenv("MXOPT_PEERS", "nowhere/python")
-    with pytest.raises(DeviceError, match="nowhere/python is not there; make it with: make bench"):
+    with pytest.raises(DeviceError, match="nowhere/python does not exist; create it with"):
         arms.multiply(Plan(), None, peer=True)
 
 
