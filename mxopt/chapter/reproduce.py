@@ -84,9 +84,9 @@ def reproduce(
     times = {path: tiers.MINUTES.get(picked.name, {}).get(path.name[:3]) for path in chosen}
     expected = 60 * sum(times.values()) if all(times.values()) and not long else None
     if expected:
-        print(f"time: about {progress_bar.duration(expected)} in all, going by other machines")
+        print(f"time: about {progress_bar.duration(expected)} in all, measured on another machine")
     else:
-        print("time: nobody has timed this yet; what is left is estimated once a tenth is done")
+        print("time: not known for these settings; an estimate follows after a tenth of the work")
     start = time.monotonic()
     parts = {path: 60 * times[path] if expected else 1 for path in chosen}
     with progress_bar.track("notebooks", sum(parts.values()), expected=expected) as step:

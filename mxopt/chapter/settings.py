@@ -5,7 +5,7 @@ from mxopt import machine
 # MXNet's own default is half of the hardware threads, which may be fewer.
 CORES = machine.cpu().physical_cores
 
-# What makes an epoch of translation shorter on a processor.
+# Levers that make an epoch of translation faster on a CPU.
 TRANSLATION_LEVERS = {
     "length": {"bucketing": "length"},
     "cached": {"preprocess": "cached"},
@@ -14,7 +14,7 @@ TRANSLATION_LEVERS = {
     "fused": {"loss": "fused"},
 }
 
-# What each tier can afford, by chapter recipe. ``repeats`` of at least six make every interval a
+# What each tier measures, by notebook. ``repeats`` of at least six make every interval a
 # bootstrap (mxopt.measure.ratio); the smoke tier trades that for minutes and gets wider ones.
 SETTINGS = {
     "8_1": {

@@ -65,12 +65,12 @@ def pick_tier(
     """
     check_tier(requested)
     if requested in ("smoke", "cpu"):
-        return Tier(requested, "asked for")
+        return Tier(requested, "requested")
     found, reason = survey or survey_gpus()
     usable = [gpu.name for gpu in found if gpu.usable]
     if usable:
         count = f"{len(usable)} usable GPU{'s' if len(usable) > 1 else ''} ({', '.join(usable)})"
-        return Tier("gpu", f"asked for, {count}" if requested else count)
+        return Tier("gpu", f"requested, {count}" if requested else count)
     reasons = "; ".join(f"GPU {gpu.index}, {gpu.name}: {gpu.reason}" for gpu in found) or reason
     if requested:
         raise DeviceError(f"tier 'gpu' needs a usable GPU ({reasons}); take the cpu or smoke tier")

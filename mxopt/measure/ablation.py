@@ -25,7 +25,7 @@ from mxopt.measure.experiment import Experiment
 from mxopt.measure.interleave import interleave, ladder
 from mxopt.measure.statistics import Ratio, ratio
 
-# Up to so many levers are measured in every order, which takes 2 ** 4 arms.
+# The largest number of levers that are measured in every order, which takes 2 ** 4 arms.
 EXACT_LEVERS = 4
 BEFORE, AFTER = "before", "after"
 

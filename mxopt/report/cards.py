@@ -229,7 +229,7 @@ def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
 
 
 def _brief(first: Measured | None, card: Card) -> str:
-    """Return a measurement in a few words; its card has the rest."""
+    """Return a measurement in short form; the method's card has the details."""
     if first is None:
         return "not measured alone"
     ratio = str(first.ratio).partition(", n")[0]

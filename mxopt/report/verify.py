@@ -62,7 +62,7 @@ def _run(run: Run, plan, options) -> list[str]:
         differing = differing or ["its options"]
         problems.append(f"ran under another plan than its experiment's: {', '.join(differing)}")
     if not run.ok:
-        return problems if run.reason else [*problems, f"ended as {run.status} and says not why"]
+        return problems if run.reason else [*problems, f"ended as {run.status} without a reason"]
     for name, value in run.figures.items():
         if isinstance(value, float) and not math.isfinite(value):
             problems.append(f"counts as a success, and its {name} is {report.number(value)}")
@@ -95,7 +95,7 @@ def work(run: Run) -> list[str]:
         problems.append(f"trained {len(epochs)} epochs, its plan asks for {run.plan.epochs}")
     unit = "tokens" if "tokens" in run.figures else "samples"
     if seen != run.figures.get(unit):
-        problems.append(f"its steps hold {seen} {unit}, its end says {run.figures.get(unit)}")
+        problems.append(f"its steps hold {seen} {unit}, its last event has {run.figures.get(unit)}")
     wanted = run.plan.epochs * run.only("data").get("train", 0)
     if unit == "samples" and seen != wanted:
         problems.append(f"trained on {seen} samples, its plan asks for {wanted}")

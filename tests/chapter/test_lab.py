@@ -13,7 +13,7 @@ def test_the_lab_says_what_it_picked_and_why(tmp_path, capsys):
     opened = open_lab("8_1", tier="smoke", folder=tmp_path / "results")
     assert (opened.tier, opened.one, opened.many) == ("smoke", "cpu:0", "cpu:0-3")
     said = capsys.readouterr().out
-    assert "tier: smoke (asked for)" in said
+    assert "tier: smoke (requested)" in said
     assert str(tmp_path / "results" / "8_1") in said
 
 

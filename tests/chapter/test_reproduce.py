@@ -37,7 +37,7 @@ def test_notebooks_are_run_and_their_results_kept(tmp_path, capsys, monkeypatch)
     notebook(tmp_path / "in" / "one.ipynb", MEASURE)
     home = reproduce.reproduce("smoke", tmp_path / "out", tmp_path / "in")
     page = (home / "RESULTS.md").read_text()
-    assert "smoke (asked for)" in page
+    assert "smoke (requested)" in page
     assert "| one → two | batch_size: 4 → 2 |" in page
     assert "8_1/demo/bars.png" in page
     executed = nbformat.read(home / "one.ipynb", 4)
@@ -46,7 +46,7 @@ def test_notebooks_are_run_and_their_results_kept(tmp_path, capsys, monkeypatch)
     assert "data:image/png" in html
     assert "<script" not in html
     said = capsys.readouterr().out
-    assert "tier: smoke (asked for)" in said
+    assert "tier: smoke (requested)" in said
     assert "one: A heading" in said
     assert "notebooks: done in" in said
 

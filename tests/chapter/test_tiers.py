@@ -39,12 +39,12 @@ def test_a_hopper_gpu_falls_to_the_cpu_tier_and_is_told_so():
 
 @pytest.mark.parametrize("name", ["smoke", "cpu"])
 def test_a_tier_asked_for_is_taken(name):
-    assert tiers.pick_tier(name, survey=([gpu()], "")) == tiers.Tier(name, "asked for")
+    assert tiers.pick_tier(name, survey=([gpu()], "")) == tiers.Tier(name, "requested")
 
 
 def test_gpu_tier_asked_for():
     tier = tiers.pick_tier("gpu", survey=([gpu()], ""))
-    assert tier == tiers.Tier("gpu", "asked for, 1 usable GPU (Tesla V100)")
+    assert tier == tiers.Tier("gpu", "requested, 1 usable GPU (Tesla V100)")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ SPOILED = {
         r"\d of its steps' losses are not finite",
     ),
     "a killed run": ("end", lambda e: e.update(event="gone"), "RESULTS.md: line"),
-    "no reason": ("end", lambda e: e.update(status="failed"), "ended as failed and says not why"),
+    "no reason": ("end", lambda e: e.update(status="failed"), "ended as failed without a reason"),
     "another plan": ("start", lambda e: e["plan"].update(batch_size=8), "plan.*batch_size"),
     "other options": ("start", lambda e: e["options"].update(size=96), "its options"),
     "fewer samples": ("steps", lambda e: e["sizes"].pop(), "its steps hold 324 samples"),
