@@ -3,8 +3,8 @@
     python data/choose_tatoeba.py deu.txt [mxopt/data/stand_ins/tatoeba.zip]
 
 ``deu.txt`` is the file of https://www.manythings.org/anki/deu-eng.zip: one pair on a line, English
-and German, separated by a tab. The same file always gives the same sample. ``choose`` states the
-rule, ``data/README.md`` the licence and the version of the file that was used.
+and German, separated by a tab. The same file always gives the same pairs. The docstring of
+``choose`` has the rule, ``data/README.md`` the licence and the version of the file that was used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mxopt.data.sources import STAND_IN_MARK, STAND_INS
 
 SIZES = {"test": 200, "validation": 200, "train": 3600}
 LEAST_WORDS, MOST_WORDS = 3, 7
-# How many different words each language may use.
+# Maximum number of different words of each language.
 ENGLISH_WORDS, GERMAN_WORDS = 250, 350
 _ONE_SENTENCE = re.compile(r"(?:[^\W\d_]|[ ,'])+[.!?]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -34,7 +34,11 @@ Changes: chosen and split by data/choose_tatoeba.py of mxopt; no sentence was ed
 
 
 def read(path: str | Path) -> list[tuple[str, str]]:
-    """Return the pairs (English, German) of Tatoeba's file, in its order."""
+    """Return the pairs (English, German) of Tatoeba's file, in the order of the file.
+
+    Args:
+        path: of ``deu.txt``.
+    """
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     return [tuple(line.split("\t")[:2]) for line in lines]
 
@@ -52,18 +56,18 @@ def choose(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the pairs of each split.
 
-    1. Keep pairs whose sides are both one sentence of 3 to 7 words, without digits, quotation
+    1. Keep pairs in which both sides are one sentence of 3 to 7 words, without digits, quotation
        marks and dashes.
-    2. Of these keep the pairs whose words are all among the most frequent of their language.
-    3. Keep the first pair of each English sentence and of each German sentence, which are equal if
-       their words are, whatever their case and punctuation. So no sentence is in two splits.
-    4. Order by SHA-256 of the English sentence, and fill the splits one after the other.
+    2. Of these keep the pairs whose words are all among the most frequent ones of their language.
+    3. Keep the first pair of each English sentence and of each German sentence. Sentences are equal
+       if their words are, ignoring case and punctuation. So no sentence is in two splits.
+    4. Sort by SHA-256 of the English sentence, and fill one split after the other.
 
     Args:
         pairs: (English, German), in the order of the file.
         sizes: number of pairs by split, in the order in which the splits are filled.
-        english_words: how many English words step 2 allows, counted over what step 1 keeps.
-        german_words: the same for German.
+        english_words: number of English words that step 2 allows, counted in the pairs of step 1.
+        german_words: number of German words that step 2 allows.
 
     Raises:
         ValueError: too few pairs are left for these sizes.
@@ -97,7 +101,12 @@ def _all_words(sentences):
 
 
 def write(splits: dict[str, list[tuple[str, str]]], archive: str | Path) -> None:
-    """Pack the splits, as ``mxopt.data.ParallelFolder`` reads them, into a zip file."""
+    """Write the splits into a zip file, in the layout of ``mxopt.data.ParallelFolder``.
+
+    Args:
+        splits: pairs (English, German) by split.
+        archive: the zip file; an existing one is replaced.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         for split, pairs in splits.items():
             for language, sentences in zip(("en", "de"), zip(*pairs)):

@@ -1,4 +1,4 @@
-"""Pack a folder into a zip archive whose bytes depend on the files' names and content alone."""
+"""Pack a folder into a zip archive that depends on the files' names and content only."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def pack(folder: str | Path, archive: str | Path) -> None:
-    """Write every file under ``folder`` to the zip file ``archive``, sorted, without dates.
+    """Write every file of a folder to a zip file, sorted by name, without dates.
 
     Args:
-        folder: whose files are packed, named relative to it.
-        archive: the zip file to write; an existing one is replaced.
+        folder: the folder; files are named relative to it.
+        archive: the zip file; an existing one is replaced.
 
     Raises:
         OSError: a file cannot be read, or the archive cannot be written.

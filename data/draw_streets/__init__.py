@@ -1,11 +1,11 @@
 """Draw the stand-in of Penn-Fudan: small street scenes with people-shaped figures.
 
-48 images in Penn-Fudan's own layout (``PNGImages``, ``PedMasks``, ``Annotation``), about 320 by 240
-pixels, the same pixels on every machine. They are for tests, CI and trials without a network;
-figures made from them say ``stand-in`` and are no statement about photographs.
+48 images in Penn-Fudan's layout (``PNGImages``, ``PedMasks``, ``Annotation``), about 320 by 240
+pixels, the same pixels on every machine. They are for tests, CI and trials without a network.
+Results computed from them are marked ``stand-in`` and say nothing about photographs.
 
-Colour alone does not tell the people from the street (clothes take the colours of the walls behind
-them, posts and clipped trees have heads), so a network has to learn the shape.
+People cannot be found by colour alone (clothes have the colours of the walls behind them, posts and
+clipped trees have heads), so a network has to learn their shape.
 
 ``make data`` writes the archive that mxopt ships: ``PYTHONPATH=data python -m draw_streets``.
 """
@@ -32,7 +32,7 @@ def scene_names() -> list[str]:
 
 
 def file_names() -> tuple[str, ...]:
-    """Return every file of the stand-in, relative to its folder."""
+    """Return the names of all files of the stand-in, relative to its folder."""
     scenes = scene_names()
     return (
         STAND_IN_MARK,
@@ -43,14 +43,22 @@ def file_names() -> tuple[str, ...]:
 
 
 def scene(name: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return the image, the people and their doings of the scene ``name`` (see ``draw_scene``)."""
+    """Return one scene: its image, people and labels (see ``draw_scene``).
+
+    Args:
+        name: of the scene, from :func:`scene_names`.
+    """
     return draw_scene(seed=scene_names().index(name) + 1)
 
 
 def generate(folder: str | Path) -> None:
-    """Write the whole stand-in into ``folder``, making sub-folders and replacing files of its own.
+    """Write the whole stand-in into a folder.
 
-    Raises ``OSError`` if the folder cannot be written to.
+    Args:
+        folder: the folder; it is created if necessary, and files of the same name are replaced.
+
+    Raises:
+        OSError: the folder cannot be written to.
     """
     from PIL import Image
 
@@ -58,9 +66,9 @@ def generate(folder: str | Path) -> None:
     for part in ("PNGImages", "PedMasks", "Annotation"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     for name in scene_names():
-        image, people, doings = scene(name)
+        image, people, labels = scene(name)
         Image.fromarray(image).save(folder / "PNGImages" / f"{name}.png")
         Image.fromarray(people).save(folder / "PedMasks" / f"{name}_mask.png")
         boxes = mask_boxes(people)
-        write_annotation(folder, name, image.shape, list(zip(doings, boxes.values())))
+        write_annotation(folder, name, image.shape, list(zip(labels, boxes.values())))
     (folder / STAND_IN_MARK).write_text(_MARK_TEXT, encoding="utf-8")

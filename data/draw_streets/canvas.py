@@ -1,9 +1,8 @@
-"""Shapes with soft edges, painted with NumPy alone so that every machine paints the same pixels.
+"""Shapes with smooth edges, painted with NumPy alone so that every machine paints the same pixels.
 
-A :class:`Shape` is a signed distance: negative inside, positive outside, in pixels. A pixel is
-covered by ``0.5 - distance``, cut off at 0 and 1, which is what makes the edges smooth. (Drawing
-libraries would do, but they change their rounding between versions, and the committed images have
-to stay reproducible.)
+A :class:`Shape` is a signed distance: negative inside, positive outside, in pixels. The covered
+part of a pixel is ``0.5 - distance``, clipped to 0 and 1, which makes the edges smooth. (Drawing
+libraries change their rounding between versions, and the committed images must be reproducible.)
 """
 
 from __future__ import annotations
@@ -17,14 +16,26 @@ Point = tuple  # (x, y) in pixels from the image's top left corner.
 
 
 class Shape(NamedTuple):
-    """A region: its bounds (left, top, right, bottom) and its signed distance function."""
+    """A region of the image.
+
+    Attributes:
+        bounds: (left, top, right, bottom), in pixels.
+        distance: ``distance(x, y)`` -> signed distance to the edge, in pixels.
+    """
 
     bounds: tuple
     distance: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def limb(start: Point, end: Point, start_radius: float, end_radius: float) -> Shape:
-    """Return a line with round ends whose radius changes evenly from one end to the other."""
+    """Return a line with round ends, whose radius changes linearly from start to end.
+
+    Args:
+        start: of the line.
+        end: of the line.
+        start_radius: radius at the start, in pixels.
+        end_radius: radius at the end, in pixels.
+    """
     (x0, y0), (x1, y1) = start, end
     length2 = max((x1 - x0) ** 2 + (y1 - y0) ** 2, 1e-9)
 
@@ -44,7 +55,13 @@ def limb(start: Point, end: Point, start_radius: float, end_radius: float) -> Sh
 
 
 def ellipse(centre: Point, radius_x: float, radius_y: float) -> Shape:
-    """Return an upright ellipse (its distance is exact on the edge, near enough beside it)."""
+    """Return an upright ellipse; its distance is exact on the edge and approximate elsewhere.
+
+    Args:
+        centre: of the ellipse.
+        radius_x: horizontal radius, in pixels.
+        radius_y: vertical radius, in pixels.
+    """
     x0, y0 = centre
 
     def distance(x, y):
@@ -56,7 +73,15 @@ def ellipse(centre: Point, radius_x: float, radius_y: float) -> Shape:
 
 
 def box(left: float, top: float, right: float, bottom: float, corner: float = 0.0) -> Shape:
-    """Return an upright rectangle, its corners rounded by the radius ``corner``."""
+    """Return an upright rectangle.
+
+    Args:
+        left: x of its left edge, in pixels.
+        top: y of its top edge, in pixels.
+        right: x of its right edge, in pixels.
+        bottom: y of its bottom edge, in pixels.
+        corner: radius of its corners, in pixels.
+    """
 
     def distance(x, y):
         dx = np.abs(x - (left + right) / 2) - (right - left) / 2 + corner
@@ -68,7 +93,14 @@ def box(left: float, top: float, right: float, bottom: float, corner: float = 0.
 
 
 def trapezium(top_y: float, top: tuple, bottom_y: float, bottom: tuple) -> Shape:
-    """Return a shape with level top and bottom; ``top`` and ``bottom`` are (left, right)."""
+    """Return a trapezium with horizontal top and bottom.
+
+    Args:
+        top_y: y of the top, in pixels.
+        top: x of its ends, (left, right), in pixels.
+        bottom_y: y of the bottom, in pixels.
+        bottom: x of its ends, (left, right), in pixels.
+    """
     height = bottom_y - top_y
 
     def distance(x, y):
@@ -82,7 +114,14 @@ def trapezium(top_y: float, top: tuple, bottom_y: float, bottom: tuple) -> Shape
 
 
 def clouds(random: np.random.RandomState, height: int, width: int, scale: float) -> np.ndarray:
-    """Return smooth noise (height, width) in 0 to 1 whose blobs are about ``scale`` pixels wide."""
+    """Return smooth noise, (height, width) float64 from 0 to 1.
+
+    Args:
+        random: generator of the noise.
+        height: in pixels.
+        width: in pixels.
+        scale: width of its blobs, in pixels.
+    """
     rows, columns = int(height / scale) + 2, int(width / scale) + 2
     grid = random.uniform(size=(rows, columns))
     y, x = np.arange(height) / scale, np.arange(width) / scale
@@ -94,7 +133,18 @@ def clouds(random: np.random.RandomState, height: int, width: int, scale: float)
 
 
 class Canvas:
-    """A picture in the making: ``image`` float64 (H, W, 3) in 0 to 1, ``people`` uint8 (H, W)."""
+    """A picture that shapes are painted on.
+
+    Args:
+        height: in pixels.
+        width: in pixels.
+
+    Attributes:
+        height: as above.
+        width: as above.
+        image: float64 (H, W, 3), from 0 to 1.
+        people: uint8 (H, W), number of the person at each pixel, 0 for none.
+    """
 
     def __init__(self, height: int, width: int):
         self.height, self.width = height, width
@@ -102,17 +152,20 @@ class Canvas:
         self.people = np.zeros((height, width), np.uint8)
 
     def paint(self, shape: Shape, colour, person: int | None = 0, strength: float = 1.0) -> None:
-        """Cover ``shape`` with ``colour``: three numbers, or a function of (x, y) that gives them.
+        """Paint a shape over the picture.
 
-        What is covered belongs to ``person`` from then on (0: to nobody, so things in front hide
-        people; None: leave the owner, as for shadows). ``strength`` below 1 lets through what was
-        there.
+        Args:
+            shape: the region to paint.
+            colour: three numbers from 0 to 1, or a function of (x, y) that returns them.
+            person: number of the person that the pixels now belong to. 0 for none, so that things
+                in front hide people; ``None`` leaves the number unchanged, as for shadows.
+            strength: opacity, from 0 to 1.
         """
         left, top, right, bottom = shape.bounds
         rows = slice(max(int(top) - 2, 0), min(int(bottom) + 3, self.height))
         columns = slice(max(int(left) - 2, 0), min(int(right) + 3, self.width))
         if rows.start >= rows.stop or columns.start >= columns.stop:
-            return  # Wholly outside the picture.
+            return  # Completely outside the picture.
         y, x = np.mgrid[rows, columns].astype(float)
         cover = np.clip(0.5 - shape.distance(x, y), 0, 1)
         ink = colour(x, y) if callable(colour) else np.asarray(colour, float)

@@ -13,8 +13,13 @@ HAIR = ((0.12, 0.10, 0.09), (0.30, 0.20, 0.13), (0.62, 0.50, 0.32), (0.55, 0.54,
 def cloth(random: np.random.RandomState, surroundings: np.ndarray, lit_from: float):
     """Return a colour function for a garment: plain, striped or checked, lighter on the lit side.
 
-    A third of all garments take the mean colour of ``surroundings`` (pixels, (n, 3)), as people do
-    who vanish against a wall: colour alone must not tell people from streets.
+    A third of all garments take the mean colour of their surroundings, so that people cannot be
+    found by colour alone.
+
+    Args:
+        random: generator of the colours.
+        surroundings: pixels around the person, (n, 3), from 0 to 1.
+        lit_from: side of the light: -1 for the left, 1 for the right.
     """
     if random.uniform() < 0.35 and surroundings.size:
         colour = surroundings.mean(axis=0) + random.normal(0, 0.05, 3)
@@ -43,10 +48,18 @@ def draw_person(
     height: float,
     lit_from: float,
 ) -> str:
-    """Draw person ``number`` standing at ``foot`` (x, y), ``height`` pixels tall.
+    """Draw a person.
 
-    Returns what the person is doing, as Penn-Fudan labels it: ``PASpersonWalking`` or
-    ``PASpersonStanding``.
+    Args:
+        canvas: to draw on.
+        random: generator of pose, clothes and colours.
+        number: of the person, from 1.
+        foot: (x, y) of the feet, in pixels.
+        height: of the person, in pixels.
+        lit_from: side of the light: -1 for the left, 1 for the right.
+
+    Returns:
+        Penn-Fudan's label for the pose: ``PASpersonWalking`` or ``PASpersonStanding``.
     """
     walking = random.uniform() < 0.8
     sideways = walking and random.uniform() < 0.6
@@ -57,7 +70,7 @@ def draw_person(
     lean = facing * random.uniform(0, 0.03) if sideways else 0.0
 
     def at(x, y):
-        """Return the pixel of a point given in heights from the foot, y upwards."""
+        """Return the pixel of a point given relative to the foot, in heights, y upwards."""
         return foot[0] + height * (x + lean * y), foot[1] - height * y
 
     def part(start, end, start_radius, end_radius, ink):
@@ -73,7 +86,7 @@ def draw_person(
     shoulder = (0.055 if sideways else 0.095) * girth
     hip = 0.03 * girth if sideways else 0.045 * girth
     if dress != "trousers":
-        stride = min(stride, 0.32)  # Hems hold the legs together.
+        stride = min(stride, 0.32)  # Skirts and coats limit the stride.
     leg_ink = (lambda x, y: np.broadcast_to(skin, (*x.shape, 3))) if dress == "skirt" else lower
 
     def leg(side, swing, shaded):

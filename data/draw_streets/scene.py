@@ -1,4 +1,4 @@
-"""Compose one street: light, background, then people and things from far to near."""
+"""Draw one street: light, background, then people and things from far to near."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from draw_streets.people import draw_person
 from draw_streets.scenery import draw_buildings, draw_ground, draw_sky, draw_thing
 
 THINGS = ("post", "post", "sign", "lamp", "bin", "plant", "plant", "tree")
-# Colours are rounded to multiples of this (out of 255): grain stays visible, files stay small.
+# Colours are rounded to multiples of this (of 255): noise stays visible, and files stay small.
 COLOUR_STEP = 8
 
 
 def draw_scene(seed: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Draw the street that belongs to ``seed``.
+    """Draw the street of a seed; the same seed gives the same pixels on every machine.
 
-    Returns the image, uint8 (H, W, 3) with H in 224 to 272 and W in 288 to 352; the people, uint8
-    (H, W), 0 for nobody and 1 to n for n visible people; and what each of the n is doing, as
-    ``PASpersonWalking`` or ``PASpersonStanding``. The same seed gives the same pixels everywhere.
+    Args:
+        seed: of the random generator.
+
+    Returns:
+        The image, uint8 (H, W, 3) with H from 224 to 272 and W from 288 to 352; the people, uint8
+        (H, W), 0 for none and 1 to n for n visible people; and the label of each of the n,
+        ``PASpersonWalking`` or ``PASpersonStanding``.
     """
     random = np.random.RandomState(seed)
     height, width = 8 * random.randint(28, 35), 8 * random.randint(36, 45)
@@ -33,16 +37,16 @@ def draw_scene(seed: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
     placed = _place(random, height, width, horizon, base)
     for _, (x, y), scale in placed:
         _draw_shadow(canvas, (x, y), scale, lit_from)
-    doings = []
+    labels = []
     for kind, foot, scale in placed:
         if kind == "person":
             size = scale * random.uniform(0.88, 1.08) * (0.7 if random.uniform() < 0.12 else 1)
-            doings.append(draw_person(canvas, random, len(doings) + 1, foot, size, lit_from))
+            labels.append(draw_person(canvas, random, len(labels) + 1, foot, size, lit_from))
         else:
             draw_thing(canvas, random, kind, foot, scale)
     image = _photograph(canvas.image, random)
     people, visible = _renumber(canvas.people)
-    return image, people, [doings[number - 1] for number in visible]
+    return image, people, [labels[number - 1] for number in visible]
 
 
 def _place(random, height, width, horizon, base):
@@ -53,8 +57,8 @@ def _place(random, height, width, horizon, base):
     kinds += ["car"] * random.binomial(2, 0.35)
     placed, taken = [], []
     for kind in kinds:
-        for _ in range(12):  # A few tries to keep people from standing inside each other.
-            near = 0.72 if kind == "car" else 0.99  # Cars keep to the far side.
+        for _ in range(12):  # A few attempts, to keep people from overlapping.
+            near = 0.72 if kind == "car" else 0.99  # Cars are far away.
             y = random.uniform(base + 0.08 * height, near * height)
             x = random.uniform(-0.02, 1.02) * width
             scale = (y - horizon) * tall
@@ -76,7 +80,7 @@ def _draw_shadow(canvas, foot, scale, lit_from):
 
 
 def _photograph(image, random):
-    """Return uint8: uneven light, a soft lens, sensor noise and few colours."""
+    """Return the image as uint8, with uneven light, blur, sensor noise and few colours."""
     height, width, _ = image.shape
     slope = random.uniform(-0.2, 0.2) * np.linspace(-1, 1, width)[None, :]
     patches = 0.3 * (clouds(random, height, width, 90) - 0.5)
@@ -89,7 +93,7 @@ def _photograph(image, random):
 
 
 def _renumber(people):
-    """Return the people numbered 1 to n without gaps, and which of the old numbers are left."""
+    """Return the people numbered 1 to n without gaps, and the old number of each."""
     visible = [int(number) for number in np.unique(people) if number > 0]
     renumbered = np.zeros_like(people)
     for new, old in enumerate(visible, start=1):

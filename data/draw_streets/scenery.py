@@ -1,4 +1,4 @@
-"""Everything in a street that is not a person: walls, pavement, trees, posts, cars, signs."""
+"""Draw all of a street but the people: walls, pavement, trees, posts, cars, signs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ WALLS += ((0.42, 0.32, 0.27), (0.66, 0.60, 0.47), (0.36, 0.38, 0.42), (0.86, 0.6
 
 
 def draw_sky(canvas: Canvas, random: np.random.RandomState) -> None:
-    """Fill the canvas with sky: a vertical gradient, blue or overcast, with soft clouds."""
+    """Fill the canvas with sky: a vertical gradient, blue or overcast, with soft clouds.
+
+    Args:
+        canvas: to draw on.
+        random: generator of the colours.
+    """
     overcast = random.uniform()
     top = np.array([0.45, 0.60, 0.80]) * (1 - overcast) + 0.74 * overcast
     down = np.linspace(0, 1, canvas.height)[:, None, None]
@@ -20,7 +25,13 @@ def draw_sky(canvas: Canvas, random: np.random.RandomState) -> None:
 
 
 def draw_buildings(canvas: Canvas, random: np.random.RandomState, base: float) -> None:
-    """Line up house fronts from left to right, standing on the row ``base``."""
+    """Draw house fronts from left to right.
+
+    Args:
+        canvas: to draw on.
+        random: generator of sizes and colours.
+        base: row on which the houses stand, in pixels.
+    """
     left = -random.uniform(0, 40)
     while left < canvas.width:
         width = random.uniform(60, 170)
@@ -82,7 +93,14 @@ def _awning_colours(random):
 
 
 def draw_ground(canvas: Canvas, random: np.random.RandomState, horizon: float, base: float):
-    """Pave everything below ``base``: slabs that grow towards the viewer, perhaps a road."""
+    """Draw the pavement: slabs that become larger towards the viewer, and sometimes a road.
+
+    Args:
+        canvas: to draw on.
+        random: generator of sizes and colours.
+        horizon: row of the horizon, in pixels.
+        base: row where the pavement begins, in pixels.
+    """
     stone = np.array([0.56, 0.54, 0.51]) * random.uniform(0.7, 1.25) + random.normal(0, 0.02, 3)
     stains = clouds(random, canvas.height, canvas.width, 22)
     grain = clouds(random, canvas.height, canvas.width, 2.5)
@@ -105,10 +123,18 @@ def draw_ground(canvas: Canvas, random: np.random.RandomState, horizon: float, b
 
 
 def draw_thing(canvas, random, kind: str, foot: tuple, scale: float) -> None:
-    """Draw one street thing at ``foot`` (x, y); ``scale`` is a grown person's height there."""
+    """Draw one thing.
+
+    Args:
+        canvas: to draw on.
+        random: generator of sizes and colours.
+        kind: ``post``, ``sign``, ``lamp``, ``bin``, ``plant``, ``tree`` or ``car``.
+        foot: (x, y) of its lower end, in pixels.
+        scale: height of an adult at that place, in pixels.
+    """
     x, y = foot
     colour = np.clip(random.uniform(0.12, 0.75) + random.normal(0, 0.12, 3), 0.04, 0.95)
-    if kind == "post":  # Person-high with a round top: the shape a network falls for first.
+    if kind == "post":  # As tall as a person, with a round top: easily taken for a person.
         tall = scale * random.uniform(0.5, 1.1)
         width = scale * random.uniform(0.025, 0.06)
         canvas.paint(limb((x, y), (x, y - tall), width, width * 0.8), colour)
@@ -132,7 +158,7 @@ def draw_thing(canvas, random, kind: str, foot: tuple, scale: float) -> None:
         shape = trapezium(y - tall, (x - half * 1.15, x + half * 1.15), y, (x - half, x + half))
         canvas.paint(shape, colour)
         canvas.paint(box(x - half * 1.3, y - tall - 3, x + half * 1.3, y - tall + 2), colour * 0.7)
-    elif kind == "plant":  # A clipped tree in a tub: head and body of another kind.
+    elif kind == "plant":  # A clipped tree in a tub, which has a head and a body like a person.
         half = scale * 0.12
         tub = trapezium(y - scale * 0.25, (x - half * 1.2, x + half * 1.2), y, (x - half, x + half))
         canvas.paint(tub, np.array([0.55, 0.36, 0.26]) * random.uniform(0.6, 1.3))

@@ -1,6 +1,6 @@
 """Data sets: the published one where it is available, else a stand-in that is named as one.
 
-Ask for a data set by name and you are told where it was found and what it is:
+:func:`locate` tells where a data set was found and whether it is the real one:
 
     >>> from mxopt.data import locate
     >>> location = locate("penn-fudan")          # doctest: +SKIP
@@ -8,14 +8,15 @@ Ask for a data set by name and you are told where it was found and what it is:
     ('real', 'MXOPT_DATA')
 
 The order is ``MXOPT_DATA``, the cache, the upstream address, the stand-in that mxopt ships (see
-:mod:`mxopt.data.sources`). Nothing is ever half there: a download is checked by SHA-256 and
-then put in place in one step; a folder of yours with files missing is reported, not replaced.
+:mod:`mxopt.data.sources`). A data set is never installed partially: a download is checked by
+SHA-256 and then renamed into place in one step. A folder under ``MXOPT_DATA`` with files missing is
+an error and is not replaced.
 
-``PennFudan(split)`` is the chapter's segmentation data as a Gluon data set, ``MaskFolder`` one of
-your own images and masks; ``FashionMNIST(split)`` is garments of ten classes; ``Multi30k(split)``
-is English and German sentence by sentence, ``ParallelText`` and ``ParallelFolder`` two languages of
-your own. They need MXNet, which is loaded only when you ask for them, so that everything else here
-works without.
+Gluon data sets: ``PennFudan(split)`` is the chapter's segmentation data and ``MaskFolder`` any
+folder of images and masks; ``FashionMNIST(split)`` has garments of ten classes; ``Multi30k(split)``
+has pairs of English and German sentences, ``ParallelText`` and ``ParallelFolder`` sentences of any
+two languages. They need MXNet, which is imported when one of them is first used; the rest of this
+package works without MXNet.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    """Import data sets at first use: the engine's settings must be made before MXNet loads."""
+    """Import data sets at first use: the engine must be configured before MXNet is imported."""
     modules = {
         "FashionMNIST": "fashion_mnist",
         "MaskFolder": "mask_folder",

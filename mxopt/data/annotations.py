@@ -2,7 +2,7 @@
 
 One text file per image: its size, and for every pedestrian a label and a bounding box. Boxes are
 ``(x_min, y_min, x_max, y_max)`` in pixels, counted from 1, both ends included, as in the files.
-The masks say the same thing by pixels: pedestrian k is where the mask equals k.
+The masks give the same pedestrians by pixel: pedestrian k is where the mask equals k.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mxopt.core.errors import DataError
 
 Box = tuple  # (x_min, y_min, x_max, y_max), whole pixels from 1, ends included.
 
-# Nine digits at most: a damaged file may claim numbers that Python itself refuses to read.
+# Nine digits at most: a damaged file may have numbers too long for Python to convert.
 _SIZE = re.compile(
     r"^Image size \(X x Y x C\)\s*:\s*(\d{1,9})\s*x\s*(\d{1,9})\s*x\s*(\d{1,9})\b", re.MULTILINE
 )
@@ -31,7 +31,13 @@ _BOX = re.compile(
 
 @dataclass(frozen=True)
 class Pedestrian:
-    """One annotated person: the number its pixels have in the mask, its label, its box."""
+    """One annotated person.
+
+    Attributes:
+        number: value of its pixels in the mask.
+        label: such as ``PASpersonWalking``.
+        box: in pixels.
+    """
 
     number: int
     label: str
@@ -40,7 +46,14 @@ class Pedestrian:
 
 @dataclass(frozen=True)
 class Annotation:
-    """One image's annotation: width and height in pixels, channels, and its pedestrians."""
+    """The annotation of one image.
+
+    Attributes:
+        width: in pixels.
+        height: in pixels.
+        channels: number of colour channels.
+        pedestrians: in the order of the file.
+    """
 
     width: int
     height: int
@@ -51,18 +64,26 @@ class Annotation:
 def read_annotation(path: str | Path) -> Annotation:
     """Read one annotation file.
 
-    Raises ``DataError`` naming the file if it cannot be read, lacks the image size or the number of
-    objects, or announces another number of objects than it describes.
+    Args:
+        path: of the file.
+
+    Raises:
+        DataError: the file cannot be read, lacks the image size or the number of objects, or
+            announces another number of objects than it describes; the message names it.
     """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8", errors="strict")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"The annotation {path} cannot be read ({error}).") from error
+        raise DataError(
+            f"The annotation {path} cannot be read ({error}): fetch it again."
+        ) from error
     size, count = _SIZE.search(text), _COUNT.search(text)
     if size is None or count is None:
         lacking = "image size" if size is None else "number of objects"
-        raise DataError(f"{path} is not a PASCAL 1.00 annotation: it states no {lacking}.")
+        raise DataError(
+            f"{path} is not a PASCAL 1.00 annotation: it has no {lacking}; fetch it again."
+        )
     pedestrians = tuple(
         Pedestrian(int(number), label, tuple(int(edge) for edge in box))
         for number, label, *box in _BOX.findall(text)
@@ -70,7 +91,7 @@ def read_annotation(path: str | Path) -> Annotation:
     if len(pedestrians) != int(count.group(1)):
         raise DataError(
             f"{path} announces {count.group(1)} objects and describes {len(pedestrians)}: "
-            "the file is cut off or was edited."
+            "the file is cut off or was edited; fetch it again."
         )
     return Annotation(*(int(number) for number in size.groups()), pedestrians)
 
@@ -78,9 +99,13 @@ def read_annotation(path: str | Path) -> Annotation:
 def write_annotation(
     root: str | Path, name: str, shape: tuple[int, int, int], pedestrians: list[tuple[str, Box]]
 ) -> None:
-    """Write ``root/Annotation/NAME.txt`` for an image of ``shape`` (H, W, C).
+    """Write ``root/Annotation/NAME.txt``, the annotation of one image.
 
-    ``pedestrians`` are (label, box), the first one being number 1 in the mask.
+    Args:
+        root: folder of the data set.
+        name: name of the image, without ending.
+        shape: of the image, (H, W, C).
+        pedestrians: (label, box) of each; the first one is number 1 in the mask.
     """
     height, width, channels = shape
     labels = " ".join(f'"{label}"' for label, _ in pedestrians)
@@ -103,7 +128,11 @@ def write_annotation(
 
 
 def mask_boxes(mask: np.ndarray) -> dict[int, Box]:
-    """Return the box of every pedestrian in an instance mask (H, W), integer, 0 for background."""
+    """Return the box of every pedestrian, by number.
+
+    Args:
+        mask: instance mask (H, W), integers, 0 for the background.
+    """
     boxes = {}
     for number in np.unique(mask[mask > 0]):
         rows, columns = np.nonzero(mask == number)
@@ -114,10 +143,14 @@ def mask_boxes(mask: np.ndarray) -> dict[int, Box]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where one annotation and its mask disagree: ``annotated`` against ``masked``.
+    """One difference between an annotation and its mask.
 
-    ``pedestrian`` is 0 where the image size differs; a box is None where one side has no such
-    pedestrian.
+    Attributes:
+        name: of the image.
+        pedestrian: number of the pedestrian; 0 if the image sizes differ.
+        annotated: box, or (width, height), in the annotation; ``None`` if it has no such
+            pedestrian.
+        masked: box, or (width, height), in the mask; ``None`` if it has no such pedestrian.
     """
 
     name: str
@@ -127,17 +160,25 @@ class Difference:
 
     @property
     def pixels(self) -> float:
-        """The largest distance between two matching edges, in pixels (infinite if one is None)."""
+        """The largest distance between two matching edges, in pixels; infinite if one is None."""
         if self.annotated is None or self.masked is None:
             return float("inf")
         return float(max(abs(a - b) for a, b in zip(self.annotated, self.masked)))
 
 
 def check_annotations(root: str | Path) -> list[Difference]:
-    """Compare every annotation under ``root`` with its mask; return all differences, by name.
+    """Compare every annotation of a folder with its mask.
 
-    Looks at ``Annotation/NAME.txt`` and ``PedMasks/NAME_mask.png``. Raises ``DataError`` naming the
-    file if one cannot be read or an annotation has no mask.
+    Reads ``Annotation/NAME.txt`` and ``PedMasks/NAME_mask.png``.
+
+    Args:
+        root: folder of the data set.
+
+    Returns:
+        All differences, sorted by name.
+
+    Raises:
+        DataError: a file cannot be read, or an annotation has no mask; the message names it.
     """
     from mxopt.data.images import read_grey
 

@@ -1,8 +1,8 @@
-"""Fetch a data set once, check it, and put it in place in one step or not at all.
+"""Download a data set, check it, and put it in place in one step or not at all.
 
-Everything happens in a temporary folder beside the target: download, hash, unpacking, hash of what
-was unpacked. Only a data set that passed is renamed into place, so whoever finds the target folder
-finds it whole, and a broken connection, a wrong hash or Ctrl-C leaves nothing behind.
+A data set is downloaded, hashed, unpacked and hashed again in a temporary folder beside the target.
+Only if all checks pass is it renamed into place. So the target folder is always complete, and a
+broken connection, a wrong hash or Ctrl-C leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ from urllib.parse import urlsplit
 from mxopt.core.errors import DataError
 from mxopt.data.registry import Source
 
-# Seconds to connect, and to wait for the next bytes. A machine without a network has to find out
-# quickly; a slow server that did answer may take its time.
+# Seconds to connect, and to wait for the next bytes. A missing network should be noticed quickly; a
+# slow server that did answer gets more time.
 CONNECT_TIMEOUT = 3.05
 READ_TIMEOUT = 15.0
-# Seconds for which a host that could not be reached is not asked again: a recipe looks for its data
-# once per split, and should wait for a missing network once.
+# Seconds for which an unreachable host is not tried again: a recipe looks for its data once per
+# split, and should wait for a missing network only once.
 FORGET_AFTER = 60.0
-# What GluonNLP's and GluonCV's downloads raise without a network, or when an answer is not what was
-# asked for.
+# What GluonNLP's and GluonCV's downloads raise without a network, or if the answer is not the file.
 FETCH_ERRORS = (OSError, RuntimeError, ValueError, AssertionError)
 _unreachable_since: dict[str, float] = {}
 
 
 class UnreachableError(DataError):
-    """No address of a data set answered; another place may still have it."""
+    """No address of a data set answered; it may still be available elsewhere."""
 
 
 def file_sha256(path: Path) -> str:
@@ -54,8 +53,12 @@ def file_sha256(path: Path) -> str:
 def tree_sha256(root: Path, members: Iterable[str]) -> str:
     """Return one SHA-256 over many files: of lines ``name, two spaces, SHA-256``, sorted by name.
 
-    ``members`` are names relative to ``root`` with forward slashes. Line ends of ``.txt`` files are
-    read as a bare line feed, because unpackers and version control change them.
+    Line ends of ``.txt`` files are read as a single line feed, because unpacking and version
+    control may change them.
+
+    Args:
+        root: a folder.
+        members: names of files, relative to ``root``, with forward slashes.
     """
     digest = hashlib.sha256()
     for name in sorted(members):
@@ -69,15 +72,25 @@ def tree_sha256(root: Path, members: Iterable[str]) -> str:
 
 
 def missing_files(root: Path, names: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that are not files under ``root``, in the given order."""
+    """Return the names that are not files in a folder, in the given order.
+
+    Args:
+        root: the folder.
+        names: relative to ``root``.
+    """
     return [name for name in names if not (root / name).is_file()]
 
 
 def check_content(source: Source, root: Path) -> None:
-    """Hash every file of ``source`` under ``root``.
+    """Hash every file of a data set.
 
-    Raises ``DataError`` naming the files that are missing, or the file (for an archive: the folder)
-    whose SHA-256 is wrong, with the hash expected and the hash found.
+    Args:
+        source: the data set.
+        root: its folder.
+
+    Raises:
+        DataError: files are missing, or the SHA-256 of a file (for an archive, of the folder) is
+            wrong; the message names them, and both hashes.
     """
     absent = missing_files(root, source.archive.members if source.archive else source.required)
     if absent:
@@ -93,7 +106,16 @@ def check_content(source: Source, root: Path) -> None:
 
 
 def compare_hash(what: str, expected: str, found: str) -> None:
-    """Raise ``DataError`` naming ``what`` and both hashes unless they are equal."""
+    """Check that two hashes are equal.
+
+    Args:
+        what: was hashed, for the error message.
+        expected: SHA-256 in hexadecimal.
+        found: SHA-256 in hexadecimal.
+
+    Raises:
+        DataError: they differ; the message has both.
+    """
     if expected != found:
         raise DataError(
             f"{what} has SHA-256 {found} where {expected} was expected: "
@@ -102,22 +124,32 @@ def compare_hash(what: str, expected: str, found: str) -> None:
 
 
 def describe_missing(source: Source, root: Path, absent: list[str]) -> str:
-    """Return one sentence that names the first few of the ``absent`` files and counts them all."""
+    """Return a sentence with the number of missing files and the names of the first three.
+
+    Args:
+        source: the data set.
+        root: its folder.
+        absent: names of the missing files.
+    """
     named = ", ".join(absent[:3]) + (", ..." if len(absent) > 3 else "")
     total = len(source.archive.members) if source.archive else len(source.required)
     noun = "file" if len(absent) == 1 else "files"
     return (
         f"{source.name} at {root} is incomplete: {len(absent)} {noun} missing of {total} "
-        f"({named}); complete the folder or take it away."
+        f"({named}); complete the folder or remove it."
     )
 
 
 @contextmanager
 def folder_in_one_step(target: Path, required: Iterable[str]) -> Iterator[Path]:
-    """Yield an empty temporary folder that becomes ``target`` if the block ends well.
+    """Yield an empty temporary folder that becomes ``target`` if the block does not raise.
 
-    Whatever goes wrong inside, the temporary folder goes away and ``target`` is as it was before. A
-    ``target`` that already has all ``required`` files (another process was quicker) is kept.
+    If the block raises, the temporary folder is removed and ``target`` is unchanged. A ``target``
+    that already has all required files, written by another process meanwhile, is kept.
+
+    Args:
+        target: the folder to make.
+        required: names of the files, relative to ``target``, that make it complete.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -134,11 +166,16 @@ def folder_in_one_step(target: Path, required: Iterable[str]) -> Iterator[Path]:
 
 
 def download(source: Source, target: Path) -> None:
-    """Fetch ``source`` from its address into the folder ``target``, checked and in one step.
+    """Download a data set into a folder, checked and in one step.
 
-    Raises ``UnreachableError`` where no address answers with the data, and ``DataError`` where one
-    answers with something of another hash, or with an archive that is damaged or writes outside its
-    folder.
+    Args:
+        source: the data set.
+        target: the folder.
+
+    Raises:
+        UnreachableError: no address answers with the data.
+        DataError: the data has another hash, or is an archive that is damaged or would write
+            outside its folder.
     """
     if source.archive is None:
         with folder_in_one_step(target, source.required) as fresh:
@@ -166,17 +203,19 @@ def download(source: Source, target: Path) -> None:
 
 
 def retrieve(url: str, path: Path, sha256: str | None) -> None:
-    """Download ``url`` to ``path`` with pooch, once more from the start if the connection breaks
-    or the bytes are wrong. If it fails, ``path`` does not exist afterwards.
+    """Download a file with pooch.
+
+    If the connection breaks or the hash is wrong, the download is repeated once from the start. If
+    that fails too, ``path`` does not exist afterwards.
 
     Args:
-        url: where from.
-        path: where to; must not exist.
-        sha256: of the bytes; None to not check it here.
+        url: address of the file.
+        path: where to write it; must not exist.
+        sha256: of the file; ``None`` if it is not checked here.
 
     Raises:
-        UnreachableError: the address does not answer, or breaks off twice.
-        DataError: the bytes have another SHA-256.
+        UnreachableError: the address does not answer, or the connection breaks twice.
+        DataError: the file has another SHA-256.
     """
     import pooch
     import requests
@@ -195,7 +234,7 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
         except (requests.ConnectionError, requests.Timeout, requests.HTTPError) as error:
             if not isinstance(error, requests.HTTPError):
                 _unreachable_since[host] = time.monotonic()
-            # pooch retries after errors of requests only: asking again would not help here.
+            # pooch repeats after errors of requests only; here, repeating would not help.
             raise UnreachableError(f"{url} does not answer ({brief(error)}).") from error
 
     store = pooch.create(
@@ -213,16 +252,20 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
 
 
 def brief(error: Exception) -> str:
-    """Return an HTTP error's status, or the name of the error's type: enough for one sentence."""
+    """Return an HTTP error's status, or the name of the error's type, for use in a sentence."""
     response = getattr(error, "response", None)
     return f"HTTP {response.status_code}" if response is not None else type(error).__name__
 
 
 def unzip(packed: Path, target: Path) -> None:
-    """Unpack a zip file member by member, refusing any that would land outside ``target``.
+    """Unpack a zip file.
 
-    Raises ``DataError`` for an absolute name, a name with ``..``, a link, or a damaged archive; the
-    caller owns ``target`` and throws it away.
+    Args:
+        packed: the zip file.
+        target: a new folder; after an error the caller has to remove it.
+
+    Raises:
+        DataError: the archive is damaged, or a member could be written outside ``target``.
     """
     try:
         with zipfile.ZipFile(packed) as archive:
@@ -236,12 +279,20 @@ def unzip(packed: Path, target: Path) -> None:
                     shutil.copyfileobj(stream, out)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataError(
-            f"{packed.name} is not a whole zip file ({error}); fetch it again."
+            f"{packed.name} is not a complete zip file ({error}); fetch it again."
         ) from error
 
 
 def check_member(packed: Path, member: zipfile.ZipInfo) -> None:
-    """Raise ``DataError`` if a zip member's name or type could write outside the target folder."""
+    """Check that a zip member cannot be written outside the target folder.
+
+    Args:
+        packed: the zip file, for the error message.
+        member: one of its members.
+
+    Raises:
+        DataError: the member has an absolute name or a name with ``..``, or is a link.
+    """
     name = member.filename.replace("\\", "/")
     outside = name.startswith("/") or ":" in name or ".." in PurePosixPath(name).parts
     if outside or stat.S_ISLNK(member.external_attr >> 16):

@@ -1,4 +1,4 @@
-"""Fashion-MNIST as a Gluon data set: garments of ten classes, 28 x 28 pixels, grey.
+"""Fashion-MNIST as a Gluon data set: greyscale images of garments, ten classes, 28 x 28 pixels.
 
     >>> train = FashionMNIST("train")            # doctest: +SKIP
     >>> image, label = train[0]                  # doctest: +SKIP
@@ -7,7 +7,7 @@
 
 The published set has no validation split. Here the last 6,000 of its 60,000 training images are the
 validation split, the first 54,000 the training split, and the 10,000 test images the test split.
-Nothing stands in for this data set.
+There is no stand-in for this data set.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ _FILES = {"train": "train", "validation": "train", "test": "t10k"}
 class FashionMNIST(gluon.data.Dataset):
     """One split of Fashion-MNIST: sample i is ``(image, label)``.
 
-    ``image`` is an NDArray (28, 28, 1), uint8, 0 for the background; ``label`` an int, the number
-    of its class in ``CLASSES``. ``location`` says where the files come from.
+    ``image`` is an NDArray (28, 28, 1), uint8, 0 for the background; ``label`` is an int, the index
+    of its class in ``CLASSES``.
 
     Args:
         split: ``train``, ``validation`` or ``test``.
-        root: a folder with the four published files, or None to let :func:`mxopt.data.locate` find
-            one.
+        root: a folder with the four published files; ``None`` takes the one found by
+            :func:`mxopt.data.locate`.
+
+    Attributes:
+        location: where the files were found.
 
     Raises:
         DataError: the split is unknown, the data set is unavailable, or a file is damaged.
@@ -79,7 +82,13 @@ class FashionMNIST(gluon.data.Dataset):
 
 
 def read_idx(path: str | Path) -> np.ndarray:
-    """Return the array in an IDX file of unsigned bytes packed with gzip, the format of MNIST.
+    """Read a gzip-compressed IDX file of unsigned bytes, the format of MNIST.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The file's array, uint8.
 
     Raises:
         DataError: the file is missing, damaged, or of another format.
@@ -93,5 +102,5 @@ def read_idx(path: str | Path) -> np.ndarray:
     start = 4 + 4 * dimensions
     shape = tuple(np.frombuffer(content[4:start], ">i4").tolist()) if dimensions else ()
     if not shape or len(shape) != dimensions or len(content) - start != np.prod(shape):
-        raise DataError(f"{path} is not a whole IDX file of unsigned bytes: fetch it again.")
+        raise DataError(f"{path} is not a complete IDX file of unsigned bytes: fetch it again.")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -1,4 +1,4 @@
-"""Make several data sets available and say, one row each, what was found where."""
+"""Make several data sets available and report in one row each what was found where."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from mxopt.data.sources import Location, locate, verify
 
 @dataclass(frozen=True)
 class Fetched:
-    """One row of ``mxopt fetch``; ``location`` is None where there is a ``problem`` instead.
+    """One row of ``mxopt fetch``.
 
-    ``size`` is in bytes; ``hash_checked`` tells whether SHA-256 was compared in this call.
+    Attributes:
+        name: of the data set.
+        location: where it was found; ``None`` if it is unavailable.
+        size: in bytes.
+        hash_checked: whether SHA-256 was compared in this call.
+        problem: why it is unavailable; empty if it is not.
     """
 
     name: str
@@ -37,11 +42,18 @@ class Fetched:
 def fetch(
     names: Iterable[str], *, check: bool = False, report: Callable[[str], None] = print
 ) -> list[Fetched]:
-    """Make each data set of ``names`` available and report one row for each as it is done.
+    """Make data sets available and report one row for each when it is done.
 
-    ``check`` hashes local copies too (a download is hashed always). A data set that is not to be
-    had becomes a row with its ``problem`` and the others go on; an unknown name raises
-    ``DataError`` before anything is fetched.
+    Args:
+        names: of the data sets.
+        check: whether to hash local copies too; a download is always hashed.
+        report: called with the text of each row.
+
+    Returns:
+        The rows. A data set that is unavailable has a row with its ``problem``.
+
+    Raises:
+        DataError: a name is unknown; nothing is fetched then.
     """
     rows = []
     for wanted in [source(name) for name in names]:

@@ -1,4 +1,4 @@
-"""Sentences that are too long: cut, left out or refused, and counted in either case."""
+"""Sentences that are too long: cut them, drop them or raise, and report how many there are."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ TOO_LONG = ("cut", "refuse", "drop")
 
 
 def rows_within(pairs, most: int, too_long: str = "cut") -> tuple[list[int], str]:
-    """Return which pairs to take, and a note on those with too many tokens, empty without any.
+    """Return which pairs to keep, given a maximum number of tokens.
 
-    Count tokens without the begin and the end of a sentence, and leave room for those.
+    The begin and the end of a sentence are not counted as tokens; a network needs positions for
+    them as well.
 
     Args:
         pairs: (source, target), each a list of tokens.
-        most: tokens that a side may have.
-        too_long: ``cut`` takes every pair, for the caller to keep the first ``most`` tokens;
-            ``drop`` leaves out those with more; ``refuse`` raises.
+        most: maximum number of tokens of a side.
+        too_long: ``cut`` keeps every pair, and the caller takes the first ``most`` tokens; ``drop``
+            leaves out pairs with more; ``refuse`` raises.
+
+    Returns:
+        The rows of ``pairs`` to keep, and a note on the pairs with too many tokens, empty if there
+        are none.
 
     Raises:
-        DataError: with ``refuse``, if a sentence is too long: which, how long, of how many.
-        PlanError: another word than these, or ``most`` is less than 1.
+        DataError: a sentence is too long and ``too_long`` is ``refuse``.
+        PlanError: ``too_long`` is another word, or ``most`` is less than 1.
     """
     if too_long not in TOO_LONG:
         raise PlanError(f"{too_long=} is not a choice; take one of {', '.join(TOO_LONG)}")

@@ -3,8 +3,8 @@
     >>> roads = MaskFolder("roads", "train", classes=4)      # doctest: +SKIP
     >>> image, mask = roads[0]                               # doctest: +SKIP
 
-``roads/images`` holds the images (.png, .jpg, .jpeg), ``roads/masks`` a PNG of the same name and
-size for each, one 8-bit channel whose values are class numbers.
+``roads/images`` contains the images (.png, .jpg, .jpeg), ``roads/masks`` a PNG with the same name
+and size for each, with one 8-bit channel of class numbers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,18 @@ IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")
 
 
 def split_names(names: list[str], split: str) -> list[str]:
-    """Return the part of ``names`` that belongs to ``split``, after sorting.
+    """Return the names that belong to a split.
 
-    170 names give the chapter's 120, 25 and 25. Another number n keeps those proportions:
-    validation and test get the whole part of n * 25 / 170 each and training gets the rest. Raises
-    ``DataError`` for another word than ``train``, ``validation`` or ``test``, and for a split
-    without a single image.
+    The names are sorted; training takes the first ones, the test the last ones. 170 names give the
+    chapter's 120, 25 and 25. Any other number n is divided in the same proportions: validation and
+    test get n * 25 / 170 each, rounded down, and training gets the rest.
+
+    Args:
+        names: of all images.
+        split: ``train``, ``validation`` or ``test``.
+
+    Raises:
+        DataError: there is no such split, or it has no images.
     """
     if split not in SPLITS:
         raise DataError(f"There is no split {split!r}; there are: {', '.join(SPLITS)}.")
@@ -53,15 +59,24 @@ def split_names(names: list[str], split: str) -> list[str]:
 def pair_files(
     root: Path, images: str, masks: str, mask_suffix: str = ""
 ) -> dict[str, tuple[str, str]]:
-    """Return the file names of the image and the mask of every name, sorted by name.
+    """Return the file names (image, mask) by name, sorted by name.
 
-    Compares the listings of the two sub-folders only, opening nothing. Raises ``DataError`` naming
-    the images without a mask or the masks without an image, or a folder that is not there.
+    Only the listings of the two sub-folders are compared; no file is opened.
+
+    Args:
+        root: folder of the data set.
+        images: name of the sub-folder of images.
+        masks: name of the sub-folder of masks.
+        mask_suffix: what a mask's name has after its image's name.
+
+    Raises:
+        DataError: a sub-folder is missing, an image has no mask or a mask no image; the message
+            names them.
     """
     for folder in (images, masks):
         if not (root / folder).is_dir():
-            raise DataError(f"The data folder {root} has no sub-folder {folder}.")
-    # Names and not paths: of tens of thousands of files those take seconds and tens of megabytes.
+            raise DataError(f"The data folder {root} has no sub-folder {folder}: add it.")
+    # Names and not paths: paths of tens of thousands of files take seconds and tens of megabytes.
     found_images = {
         stem: stem + ending
         for stem, ending in map(os.path.splitext, os.listdir(root / images))
@@ -84,17 +99,27 @@ def pair_files(
 
 
 class MaskFolder(mx.gluon.data.Dataset):
-    """One split of a folder of images and masks.
+    """One split of a folder of images and masks: sample i is ``(image, mask)``.
 
-    Sample i is ``(image, mask)``: uint8 arrays (H, W, 3), red green blue, and (H, W, 1), the class
-    of each pixel. Images may differ in size, so crop them before batching. ``names`` are the sorted
-    names of the split.
+    The image is an NDArray (H, W, 3) uint8, red, green and blue; the mask (H, W, 1) uint8, the
+    class of each pixel. Images may differ in size, so crop them before batching.
 
-    ``root`` holds the sub-folders ``images`` and ``masks``; a mask is named like its image, plus
-    ``mask_suffix``. ``split`` is ``train``, ``validation`` or ``test`` (see :func:`split_names`).
-    Raises ``DataError`` for an unknown or empty split and for images and masks that do not pair up;
-    reading a sample raises it, naming the file, for a damaged image, a mask of another size than
-    its image, or a class number of ``classes`` or more.
+    Args:
+        root: folder of the data set.
+        split: ``train``, ``validation`` or ``test`` (see :func:`split_names`).
+        classes: number of classes.
+        images: name of the sub-folder of images.
+        masks: name of the sub-folder of masks.
+        mask_suffix: what a mask's name has after its image's name.
+
+    Attributes:
+        classes: as above.
+        names: sorted names of the split.
+
+    Raises:
+        DataError: the split is unknown or empty, or an image or a mask has no counterpart. Also
+            when a sample is read, if its image is damaged, its mask has another size than its
+            image, or a class number is ``classes`` or more; the message names the file.
     """
 
     def __init__(
@@ -117,12 +142,12 @@ class MaskFolder(mx.gluon.data.Dataset):
         return len(self.names)
 
     def __getitem__(self, index):
-        """Return sample ``index`` as (image, mask), decoded anew at every call."""
+        """Return sample ``index`` as (image, mask), decoded at every call."""
         image_path, mask_path = map(Path.joinpath, self._folders, self._pairs[index])
         image, stored = read_colour(image_path), read_grey(mask_path)
         if image.shape[:2] != stored.shape:
             raise DataError(
-                f"The mask {mask_path} measures {_size(stored)} pixels and "
+                f"The mask {mask_path} has {_size(stored)} pixels and "
                 f"its image {image_path} {_size(image)}: they must be equal."
             )
         mask = self.class_numbers(stored)
@@ -134,7 +159,11 @@ class MaskFolder(mx.gluon.data.Dataset):
         return ndarray_memory.copied(image), ndarray_memory.copied(mask[:, :, None])
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
-        """Return the classes (H, W) of a mask's stored values (H, W), both uint8."""
+        """Return the classes of a mask, (H, W) uint8; subclasses may convert them.
+
+        Args:
+            stored: the values in the file, (H, W) uint8.
+        """
         return stored
 
 

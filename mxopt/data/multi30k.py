@@ -4,10 +4,9 @@
     >>> len(train), train.location.kind          # doctest: +SKIP
     (29000, 'real')
 
-Task 1 of the WMT16 multimodal shared task: 29,000 pairs for training, 1,014 for validation, and
-for the test the 1,000 called ``test_2016_flickr``. Where it is unavailable 4,000 short pairs of
-Tatoeba take its place (3,600, 200 and 200, see ``data/README.md``); ``train.location.kind`` says
-which it is.
+Task 1 of the WMT16 multimodal shared task: 29,000 pairs for training, 1,014 for validation, and the
+1,000 of ``test_2016_flickr`` for the test. If it is unavailable, 4,000 short pairs of Tatoeba take
+its place (3,600, 200 and 200, see ``data/README.md``); ``train.location.kind`` says which it is.
 """
 
 from __future__ import annotations
@@ -21,11 +20,19 @@ _FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
 
 
 class Multi30k(ParallelText):
-    """One split of Multi30k or of its stand-in: sample i is (English, German).
+    """One split of Multi30k or of its stand-in: sample i is (English, German), two strings.
 
-    ``location`` says where the files come from. ``split`` is ``train``, ``validation`` or ``test``;
-    ``root`` is a folder with the published files, or None to let :func:`mxopt.data.locate` find
-    one. Raises ``DataError`` for another split, and as :class:`ParallelText` does.
+    Args:
+        split: ``train``, ``validation`` or ``test``.
+        root: a folder with the published files; ``None`` takes the one found by
+            :func:`mxopt.data.locate`.
+
+    Attributes:
+        location: where the files were found.
+
+    Raises:
+        DataError: there is no such split, or as for
+            :class:`~mxopt.data.parallel_text.ParallelText`.
     """
 
     def __init__(self, split: str, root: str | Path | None = None):

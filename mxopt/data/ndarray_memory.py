@@ -1,8 +1,8 @@
-"""Arrays in the host's memory, as NumPy sees them: what is small and many goes without operators.
+"""Access the memory of arrays on the host as NumPy arrays, without MXNet's operators.
 
-An MXNet operator costs tens of microseconds before it computes, and Gluon's way from NumPy to an
-``NDArray`` and into a batch copies what is there several times. A loader does all that for every
-sample. Here NumPy and OpenCV read and write the memory of an ``NDArray`` itself.
+An MXNet operator takes tens of microseconds before it computes, and Gluon copies data several times
+on its way from NumPy to an ``NDArray`` and into a batch. A loader does both for every sample. Here
+NumPy and OpenCV read and write the memory of an ``NDArray`` directly.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from mxnet.base import _LIB, check_call
 
 from mxopt.core.errors import DataError
 
-# Where arrays are that go from one process to another without a copy.
+# The context of arrays that are passed between processes without a copy.
 SHARED = mx.Context("cpu_shared", 0)
 
 
 def on_host(array) -> bool:
-    """Return whether something is an ``NDArray`` whose memory is the host's."""
+    """Return whether ``array`` is an ``NDArray`` in the host's memory."""
     return isinstance(array, nd.NDArray) and array.context.device_type != "gpu"
 
 
 def view(array: nd.NDArray) -> np.ndarray:
-    """Return an array's own memory, of its shape and type; waits until it is computed.
+    """Return an array's memory as a NumPy array of the same shape and dtype, without a copy.
 
-    Write only to what :func:`empty` has just made: operators do not know of it.
+    Waits until the array is computed. Write only to an array just made by :func:`empty`: MXNet's
+    engine does not order its operators after such writes.
+
+    Args:
+        array: on the host.
 
     Raises:
         MXNetError: the array is not on the host.
@@ -39,18 +43,29 @@ def view(array: nd.NDArray) -> np.ndarray:
     address = ctypes.c_void_p()
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(address)))
     memory = (ctypes.c_char * (array.size * kind.itemsize)).from_address(address.value)
-    memory.owner = array  # lives as long as the view
+    memory.owner = array  # keeps the array as long as the view exists
     return np.frombuffer(memory, kind).reshape(array.shape)
 
 
 def empty(shape: tuple, dtype, context: mx.Context | None = None) -> tuple[nd.NDArray, np.ndarray]:
-    """Return a new array on the host, on ``mx.cpu()`` if no context is given, and its view."""
+    """Return a new array on the host, not initialised, and its view.
+
+    Args:
+        shape: of the array.
+        dtype: of the array.
+        context: where on the host, such as ``SHARED``; ``mx.cpu()`` if not given.
+    """
     array = nd.empty(shape, ctx=context or mx.cpu(), dtype=dtype)
     return array, view(array)
 
 
 def copied(values: np.ndarray, context: mx.Context | None = None) -> nd.NDArray:
-    """Return a copy on the host with the same shape and type."""
+    """Return a copy on the host with the same shape and dtype.
+
+    Args:
+        values: the array to copy.
+        context: where on the host, such as ``SHARED``; ``mx.cpu()`` if not given.
+    """
     array, memory = empty(values.shape, values.dtype, context)
     memory[...] = values
     return array
@@ -60,9 +75,9 @@ def batchify(samples: list, context: mx.Context | None = None, into=None):
     """Make a batch of samples, as Gluon's ``default_batchify_fn`` does.
 
     Args:
-        samples: arrays or numbers of one shape each, or tuples of them.
+        samples: arrays of equal shape or numbers, or tuples of them.
         context: where on the host, such as ``SHARED``; ``mx.cpu()`` if not given.
-        into: an earlier batch of the kind, whose arrays are filled anew where their shape fits.
+        into: an earlier batch, whose arrays are overwritten if shape and dtype are the same.
 
     Returns:
         An array (samples, ...); for tuples a list with one for each of their parts.
@@ -89,13 +104,13 @@ def batchify(samples: list, context: mx.Context | None = None, into=None):
 
 
 def sample_bytes(sample) -> int:
-    """Return the bytes of a sample, an array or a tuple of them."""
+    """Return the size in bytes of a sample: an array or a tuple of arrays."""
     parts = map(shape_and_dtype, sample if isinstance(sample, tuple) else (sample,))
     return sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in parts)
 
 
 def shape_and_dtype(part) -> tuple[tuple, type]:
-    """Return the shape and the type of an array or a number."""
+    """Return the shape and the dtype of an array or a number."""
     array = part if isinstance(part, nd.NDArray) else np.asarray(part)
     return array.shape, array.dtype
 

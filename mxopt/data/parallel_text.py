@@ -1,14 +1,14 @@
-"""Two files of text that say the same in two languages, line by line, as a Gluon data set.
+"""Parallel text as a Gluon data set: two files, line i of one translates line i of the other.
 
     >>> train = ParallelText("train.en", "train.de")         # doctest: +SKIP
     >>> train[0]                                             # doctest: +SKIP
     ('A dog runs.', 'Ein Hund läuft.')
 
-Your own languages in a folder of their own, ``my/train.en``, ``my/train.fr``, ``my/test.en`` ...:
+A folder with the files of all splits, ``my/train.en``, ``my/train.fr``, ``my/test.en`` ...:
 
     >>> ParallelFolder("my", "train", source="en", target="fr")      # doctest: +SKIP
 
-:func:`read_pairs` does the reading.
+:func:`read_pairs` reads two files into a list.
 """
 
 from __future__ import annotations
@@ -24,31 +24,42 @@ from mxopt.core.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MARK = b"\x1f\x8b"
-# A folder's name for each split; the first that is there is read.
+# Names of each split's files; the first that exists is read.
 _SPLIT_NAMES = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
 
 
 class Pairs(NamedTuple):
-    """What :func:`read_pairs` found: the pairs, and the lines where one side or both are empty."""
+    """Result of :func:`read_pairs`.
+
+    Attributes:
+        pairs: (source, target), two strings, neither empty.
+        left_out: numbers (from 1) of the lines left out because a side is empty.
+    """
 
     pairs: list[tuple[str, str]]
     left_out: list[int]
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Return the lines of a UTF-8 file, plain or packed with gzip, without blanks at their ends.
+    """Return the lines of a UTF-8 file, plain or compressed with gzip.
 
-    A line ends with a line feed, carriage return before it or not, and with nothing else: Unicode
-    knows more line separators, but two files cut at those would no longer match. A byte order mark
-    is dropped. Raises ``DataError`` for a file that is missing, empty, not UTF-8 (the message has
-    the line's number, counted from 1) or a damaged gzip file.
+    White space at both ends of a line is removed, and so is a byte order mark. Lines end with a
+    line feed, with or without a carriage return before it. Unicode's other line separators do not
+    end a line, because two files split at those would no longer match.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        DataError: the file is missing, empty, a damaged gzip file, or not UTF-8; then the message
+            has the number of the line, from 1.
     """
     try:
         content = Path(path).read_bytes()
         if content.startswith(_GZIP_MARK):
             content = gzip.decompress(content)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is not a whole gzip file ({error}): pack it again.") from error
+        raise DataError(f"{path} is not a complete gzip file ({error}): pack it again.") from error
     except OSError as error:
         raise DataError(
             f"{path} cannot be read ({error.strerror or error}): name a text file."
@@ -58,16 +69,20 @@ def read_lines(path: str | Path) -> list[str]:
         raise DataError(f"{path} is empty: it must have one sentence on each line.")
     lines = content.split(b"\n")
     if not lines[-1]:
-        lines.pop()  # The end of the last line, not the beginning of another.
+        lines.pop()  # What follows the last line feed is not a line.
     return [_decoded(line, number, path) for number, line in enumerate(lines, 1)]
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Pairs:
-    """Read two files of parallel text; line i of one says what line i of the other says.
+    """Read two files of parallel text, in which lines of the same number translate each other.
+
+    Args:
+        source: file to translate from.
+        target: file to translate to.
 
     Returns:
-        The pairs whose sides both have text, in order, and the numbers (from 1) of the lines that
-        were left out because a side is empty.
+        The pairs in which both sides have text, in order, and the numbers (from 1) of the lines
+        left out because a side is empty.
 
     Raises:
         DataError: as for :func:`read_lines`; or the files differ in their number of lines, or no
@@ -76,8 +91,8 @@ def read_pairs(source: str | Path, target: str | Path) -> Pairs:
     sources, targets = read_lines(source), read_lines(target)
     if len(sources) != len(targets):
         raise DataError(
-            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: "
-            "line by line they must say the same, so give both the same number of lines."
+            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}: each line "
+            "needs its translation, so give files with the same number of lines."
         )
     pairs = list(zip(sources, targets))
     left_out = [number for number, pair in enumerate(pairs, 1) if not all(pair)]
@@ -85,7 +100,8 @@ def read_pairs(source: str | Path, target: str | Path) -> Pairs:
     if not pairs:
         raise DataError(
             f"{source} and {target} have no line with text in both: "
-            f"{_counted(len(left_out), 'line')}, each empty in one of them at least."
+            f"{_counted(len(left_out), 'line')}, each empty in at least one of them; give files "
+            "with text on the same lines."
         )
     return Pairs(pairs, left_out)
 
@@ -93,9 +109,16 @@ def read_pairs(source: str | Path, target: str | Path) -> Pairs:
 class ParallelText(gluon.data.SimpleDataset):
     """Pairs of sentences: sample i is ``(source, target)``, two strings.
 
-    ``left_out`` holds the numbers (from 1) of the lines left out because a side is empty, and
-    ``note`` says so in a sentence (empty where there are none). Raises ``DataError`` as
-    :func:`read_pairs` does.
+    Args:
+        source: file to translate from.
+        target: file to translate to.
+
+    Attributes:
+        left_out: numbers (from 1) of the lines left out because a side is empty.
+        note: a sentence on these lines; empty if there are none.
+
+    Raises:
+        DataError: as for :func:`read_pairs`.
     """
 
     def __init__(self, source: str | Path, target: str | Path):
@@ -110,10 +133,10 @@ class ParallelText(gluon.data.SimpleDataset):
 
 
 class ParallelFolder(ParallelText):
-    """One split of a folder of your own: ``train.en`` and ``train.de`` for the training split.
+    """One split of a folder of parallel text, such as ``train.en`` and ``train.de``.
 
-    The validation split is called ``validation`` or ``val``; every file may be packed
-    (``train.en.gz``).
+    The files of the validation split are named ``validation`` or ``val``; every file may be
+    compressed (``train.en.gz``).
 
     Args:
         root: the folder.
@@ -130,9 +153,16 @@ class ParallelFolder(ParallelText):
 
 
 def find_files(root: str | Path, split: str, source: str, target: str) -> tuple[Path, Path]:
-    """Return the two files of a split, as :class:`ParallelFolder` names them.
+    """Return the source and the target file of a split of a folder.
 
-    Raises ``DataError`` for an unknown split, or naming the files that were looked for in vain.
+    Args:
+        root: as for :class:`ParallelFolder`.
+        split: as for :class:`ParallelFolder`.
+        source: as for :class:`ParallelFolder`.
+        target: as for :class:`ParallelFolder`.
+
+    Raises:
+        DataError: the split is unknown, or there are no such files; the message names them.
     """
     root = Path(root)
     names = known_split(split, _SPLIT_NAMES)
@@ -145,7 +175,15 @@ def find_files(root: str | Path, split: str, source: str, target: str) -> tuple[
 
 
 def known_split(split: str, choices: dict):
-    """Return what ``choices`` has for ``split``, or raise ``DataError`` listing its names."""
+    """Return the entry of a split.
+
+    Args:
+        split: name of the split.
+        choices: an entry for each split, by name.
+
+    Raises:
+        DataError: there is no such split; the message lists the names.
+    """
     if split not in choices:
         raise DataError(f"There is no split {split!r}; there are: {', '.join(choices)}.")
     return choices[split]
@@ -161,8 +199,8 @@ def _decoded(line: bytes, number: int, path) -> str:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is not UTF-8: line {number} has the byte 0x{line[error.start]:02x} where no "
-            "such byte can stand; save the file as UTF-8."
+            f"{path} is not UTF-8: line {number} has the byte 0x{line[error.start]:02x}, which is "
+            "invalid there; save the file as UTF-8."
         ) from None
 
 

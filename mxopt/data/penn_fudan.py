@@ -1,4 +1,4 @@
-"""Penn-Fudan as a Gluon data set: photographs of streets, and where the people are.
+"""Penn-Fudan as a Gluon data set: photographs of streets, and masks of the people in them.
 
     >>> train = PennFudan("train")               # doctest: +SKIP
     >>> image, mask = train[0]                   # doctest: +SKIP
@@ -6,8 +6,8 @@
     ((536, 559, 3), (536, 559, 1), numpy.uint8)
 
 The split is the chapter's: names sorted, the first 120 for training, the next 25 for validation,
-the last 25 for the test. Where the real set cannot be reached the stand-in takes its place, in the
-same layout and the same proportions; ``train.location.kind`` says which it is.
+the last 25 for the test. If the real set is unavailable, a stand-in with the same layout and
+proportions takes its place; ``train.location.kind`` says which it is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,21 @@ from mxopt.data.sources import given_folder, locate
 
 
 class PennFudan(MaskFolder):
-    """One split of Penn-Fudan or of its stand-in.
+    """One split of Penn-Fudan or of its stand-in: sample i is ``(image, mask)``.
 
-    Sample i is ``(image, mask)``: uint8 arrays (H, W, 3), red green blue, and (H, W, 1), 1 where a
-    person is and 0 elsewhere. ``location`` says where the files come from.
+    The image is an NDArray (H, W, 3) uint8, red, green and blue; the mask (H, W, 1) uint8, 1 for
+    people and 0 elsewhere.
 
-    ``split`` is ``train``, ``validation`` or ``test``; ``root`` is a folder in Penn-Fudan's layout,
-    or None to let :func:`mxopt.data.locate` find one. Raises ``DataError`` as
-    :class:`MaskFolder` does.
+    Args:
+        split: ``train``, ``validation`` or ``test``.
+        root: a folder in Penn-Fudan's layout; ``None`` takes the one found by
+            :func:`mxopt.data.locate`.
+
+    Attributes:
+        location: where the files were found.
+
+    Raises:
+        DataError: as for :class:`~mxopt.data.mask_folder.MaskFolder`.
     """
 
     def __init__(self, split: str, root: str | Path | None = None):
@@ -36,5 +43,5 @@ class PennFudan(MaskFolder):
         super().__init__(self.location.path, split, 2, "PNGImages", "PedMasks", "_mask")
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
-        """Every pedestrian has a number of their own; all of them are people."""
+        """Return 1 for people and 0 elsewhere; in the files every pedestrian has a number."""
         return (stored > 0).astype(np.uint8)

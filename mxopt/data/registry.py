@@ -1,7 +1,7 @@
-"""What data there is, as plain facts: folders, file names, SHA-256 hashes, addresses.
+"""The known data sets: folders, file names, SHA-256 hashes and addresses.
 
-Nothing here opens a file or a socket. Every shipped address is https, and where the publisher
-keeps history the address names a commit, so that the hash and the file cannot drift apart.
+This module opens no file and no connection. Every address is https; where the publisher has a
+version history, the address names a commit, so that the file keeps its hash.
 
 Two kinds of entry:
 
@@ -18,7 +18,13 @@ from mxopt.core.errors import DataError
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file as published: its name in the data set's folder, its SHA-256 and its address."""
+    """One published file.
+
+    Attributes:
+        name: in the data set's folder.
+        sha256: in hexadecimal.
+        url: its address.
+    """
 
     name: str
     sha256: str
@@ -27,11 +33,15 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip file that holds the data set's folder.
+    """A zip file that contains the data set's folder.
 
-    ``sha256`` is that of the zip itself, or None where none is published; then ``tree_sha256``
-    decides: one SHA-256 over the sorted names and hashes of ``members`` (see
-    :func:`mxopt.data.download.tree_sha256`).
+    Attributes:
+        urls: its addresses, tried in order.
+        members: names of its files, relative to the data set's folder.
+        tree_sha256: one SHA-256 over the sorted names and hashes of ``members`` (see
+            :func:`mxopt.data.download.tree_sha256`).
+        sha256: of the zip file itself; ``None`` if none is published, then only ``tree_sha256`` is
+            checked.
     """
 
     urls: tuple[str, ...]
@@ -42,12 +52,17 @@ class Archive:
 
 @dataclass(frozen=True)
 class Source:
-    """One data set: where it lies, which files make it complete, and what stands in for it.
+    """One data set.
 
-    ``folder`` is the sub-folder's name under ``MXOPT_DATA`` and in the cache. ``required`` are the
-    names, relative to that folder, without which the data set counts as incomplete. ``stand_in``
-    is the name of an archive in ``mxopt/data/stand_ins``, without ``.zip``, or None where nothing
-    can stand in.
+    Attributes:
+        name: by which it is located.
+        title: what it contains, for messages.
+        folder: name of its sub-folder under ``MXOPT_DATA`` and in the cache.
+        required: names of files, relative to that folder, without which it is incomplete.
+        files: published files, unless it is published as an archive.
+        archive: published archive, if any.
+        stand_in: name of an archive in ``mxopt/data/stand_ins``, without ``.zip``; ``None`` if
+            there is no stand-in.
     """
 
     name: str
@@ -60,7 +75,7 @@ class Source:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Every address this data set may be fetched from."""
+        """All addresses of this data set."""
         return self.archive.urls if self.archive else tuple(file.url for file in self.files)
 
 
@@ -97,8 +112,8 @@ PENN_FUDAN = Source(
             "https://www.cis.upenn.edu/~jshi/ped_html/PennFudanPed.zip",
         ),
         members=_PENN_FUDAN_PIXELS + tuple(f"Annotation/{name}.txt" for name in _PENN_FUDAN_NAMES),
-        # The authors publish no hash of the zip, and packing the same files again would change
-        # it; what has to be right is the content, so the unpacked tree is hashed instead.
+        # The authors publish no hash of the zip file, and packing the same files again would change
+        # it. So the unpacked files are hashed instead.
         tree_sha256="83fd9b504a1700b32343c7efaee5c7dec4a211fe141cfbc776b428149678dc2e",
     ),
     stand_in="streets",
@@ -159,9 +174,13 @@ SOURCES = {
 
 
 def source(name: str) -> Source:
-    """Return the registry's entry called ``name``.
+    """Return the registry's entry with this name.
 
-    Raises ``DataError`` for a name that is not in the registry, listing those that are.
+    Args:
+        name: of the data set.
+
+    Raises:
+        DataError: there is no such data set; the message lists the names.
     """
     try:
         return SOURCES[name]

@@ -1,10 +1,10 @@
-"""Where data comes from: the first place that has it, said by name.
+"""Find a data set: in the user's folder, the cache, upstream, or as a stand-in.
 
-The places, in order:
+The first of these places that has the data set is used:
 
-1. ``MXOPT_DATA``, a folder of yours with one sub-folder per data set (for weights also
-   ``MXOPT_WEIGHTS``, or a folder ``weights`` in or beside ``MXOPT_DATA``);
-2. the cache, ``MXOPT_CACHE`` or the user's cache folder, where earlier downloads lie;
+1. ``MXOPT_DATA``, a folder with one sub-folder per data set (for weights also ``MXOPT_WEIGHTS``, or
+   a folder ``weights`` in or beside ``MXOPT_DATA``);
+2. the cache, ``MXOPT_CACHE`` or the user's cache folder, which holds earlier downloads;
 3. the upstream address, https with SHA-256;
 4. the stand-in that mxopt ships as a zip archive, unpacked to the cache at first use.
 
@@ -12,7 +12,7 @@ The places, in order:
 >>> location.kind, location.origin           # doctest: +SKIP
 ('stand-in', 'embedded')
 
-Every figure made from data carries ``location.kind``: ``real`` or ``stand-in``.
+Every result computed from data is marked with ``location.kind``: ``real`` or ``stand-in``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from mxopt.data.download import (
 )
 from mxopt.data.registry import Source, source
 
-# The archives of the stand-ins; data/README.md says what is in them and what makes them.
+# The archives of the stand-ins; data/README.md says what they contain and how they are made.
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
-# The file in a stand-in's folder that tells it from the real data set.
+# The file that marks a stand-in's folder.
 STAND_IN_MARK = "STAND-IN.txt"
 
 
@@ -48,10 +48,13 @@ STAND_IN_MARK = "STAND-IN.txt"
 class Location:
     """Where a data set was found.
 
-    ``path`` is the data set's folder; ``kind`` is ``real`` or ``stand-in``; ``origin`` is
-    ``MXOPT_DATA`` (for weights also ``MXOPT_WEIGHTS``), ``cache``, ``upstream`` or ``embedded``
-    (``given folder`` where the caller named it); ``note`` says in one sentence why the places
-    before it were passed over, and is empty for the first.
+    Attributes:
+        name: of the data set.
+        path: its folder.
+        kind: ``real`` or ``stand-in``.
+        origin: ``MXOPT_DATA`` (for weights also ``MXOPT_WEIGHTS``), ``cache``, ``upstream``,
+            ``embedded``, or ``given folder`` if the caller named it.
+        note: a sentence on why the places before it were not used; empty for the first place.
     """
 
     name: str
@@ -63,7 +66,7 @@ class Location:
 
 @dataclass(frozen=True)
 class _Search:
-    """The outcome of looking at local places only: a location or the reasons there is none."""
+    """Result of a search in local places only: a location, or the reasons why there is none."""
 
     location: Location | None = None
     passed_over: list[str] = field(default_factory=list)
@@ -72,7 +75,7 @@ class _Search:
 def cache_folder() -> Path:
     """Return the folder that holds downloads: ``MXOPT_CACHE``, or the user's cache folder."""
     with warnings.catch_warnings():
-        # pooch's progress bar asks for widgets at import; in a notebook without them it warns.
+        # pooch's progress bar looks for widgets at import, and warns in a notebook without them.
         warnings.filterwarnings("ignore", message="IProgress not found")
         import pooch
 
@@ -80,14 +83,20 @@ def cache_folder() -> Path:
 
 
 def locate(name: str, *, allow_download: bool = True) -> Location:
-    """Return the first place that has the data set ``name``, downloading it if that is needed.
+    """Return the location of a data set, after downloading it if necessary.
 
-    ``MXOPT_OFFLINE``, set to anything, rules downloads out: measured runs have it, so that no clock
-    and no other arm ever waits for a network.
+    A local copy is checked by file names only; :func:`verify` hashes it. If the environment
+    variable ``MXOPT_OFFLINE`` is set to any value, nothing is downloaded. Measured runs set it, so
+    that they never wait for a network.
 
-    Raises ``DataError`` if ``name`` is unknown, if ``MXOPT_DATA`` is not a folder or holds the data
-    set with files missing, if a download has the wrong content, or if no place has the data set and
-    nothing can stand in for it. A local copy is checked by file names only: :func:`verify` hashes.
+    Args:
+        name: of the data set.
+        allow_download: whether it may be downloaded.
+
+    Raises:
+        DataError: the name is unknown, ``MXOPT_DATA`` is not a folder or has the data set with
+            files missing, a download has wrong content, or the data set is unavailable and has no
+            stand-in.
     """
     wanted = source(name)
     search = _search_local(wanted)
@@ -113,32 +122,44 @@ def locate(name: str, *, allow_download: bool = True) -> Location:
 
 
 def stand_in(name: str) -> Location:
-    """Return the stand-in of the data set ``name``, whether or not the data set is to be had.
+    """Return the location of a data set's stand-in, even if the data set is available.
 
-    Raises ``DataError`` if the name is unknown or nothing stands in for it.
+    Args:
+        name: of the data set.
+
+    Raises:
+        DataError: the name is unknown, or the data set has no stand-in.
     """
     wanted = source(name)
     if wanted.stand_in is None:
-        raise DataError(f"Nothing stands in for {wanted.title}; take the data set itself.")
+        raise DataError(f"{wanted.title} has no stand-in; use the data set itself.")
     return Location(name, _stand_in(wanted), "stand-in", "embedded", "asked for.")
 
 
 def given_folder(name: str, root: str | Path) -> Location:
-    """Return the location of the data set ``name`` in a folder of the caller's.
+    """Return the location of a data set whose folder the caller names.
 
     Args:
         name: of the data set.
-        root: its folder, which is taken for the real data set unless it holds ``STAND-IN.txt``.
+        root: its folder, which counts as the real data set unless it contains ``STAND-IN.txt``.
     """
     kind = "stand-in" if (Path(root) / STAND_IN_MARK).is_file() else "real"
     return Location(name, Path(root), kind, "given folder")
 
 
 def reachable(name: str) -> tuple[bool, str]:
-    """Say whether real data for ``name`` is at hand or one download away, without downloading.
+    """Tell whether a data set is available locally or for download, without downloading it.
 
-    Returns ``(True, where)`` or ``(False, why not)``; costs at most one short request per address
-    and raises only for an unknown name.
+    Makes at most one short request per address.
+
+    Args:
+        name: of the data set.
+
+    Returns:
+        ``(True, where)`` or ``(False, why not)``.
+
+    Raises:
+        DataError: the name is unknown.
     """
     import requests
 
@@ -157,16 +178,20 @@ def reachable(name: str) -> tuple[bool, str]:
             return True, f"{url} answers; `mxopt fetch {name}` downloads it"
         except requests.RequestException as error:
             reason = reason or f"{url} does not answer ({brief(error)})"
-        if wanted.archive is None:  # Every file has the same host: one answer speaks for all.
+        if wanted.archive is None:  # All files have the same host: one request is enough.
             break
     return False, _sentence([*search.passed_over, reason])
 
 
 def verify(name: str) -> Location:
-    """Hash every file of the real data set ``name`` where :func:`locate` finds it locally.
+    """Hash every file of the local copy of a data set that :func:`locate` would return.
 
-    Raises ``DataError`` naming the file that is missing or whose SHA-256 is wrong, or saying that
-    there is no local copy to check.
+    Args:
+        name: of the data set.
+
+    Raises:
+        DataError: there is no local copy, a file is missing, or a SHA-256 is wrong; the message
+            names the file.
     """
     wanted = source(name)
     search = _search_local(wanted)
@@ -201,14 +226,14 @@ def _search_local(wanted: Source) -> _Search:
 
 
 def _own_places(wanted: Source) -> list[tuple[str, Path, bool]]:
-    """Return (origin, folder, insist): a folder insisted on must be whole, others may lack it."""
+    """Return (origin, folder, insist); with ``insist`` an incomplete folder is an error."""
     places = []
     if wanted.folder == "weights" and os.environ.get("MXOPT_WEIGHTS"):
         places.append(("MXOPT_WEIGHTS", _named_folder("MXOPT_WEIGHTS"), True))
     if os.environ.get("MXOPT_DATA"):
         root = _named_folder("MXOPT_DATA")
-        # A data set's own folder that is there but not whole is a mistake to report; the folder of
-        # weights holds many things, and lacking one of them is no mistake.
+        # If a data set's own folder exists but is incomplete, that is an error. The folder of
+        # weights is shared by several data sets, and may lack some of them.
         shared = wanted.folder == "weights"
         folder = root / wanted.folder
         if shared and missing_files(folder, wanted.required):
@@ -221,14 +246,14 @@ def _own_places(wanted: Source) -> list[tuple[str, Path, bool]]:
 def _named_folder(variable: str) -> Path:
     path = Path(os.environ[variable]).expanduser()
     if not path.is_dir():
-        raise DataError(f"{variable} is set to {path}, which is not a folder: mend or unset it.")
+        raise DataError(f"{variable} is set to {path}, which is not a folder: change or unset it.")
     return path
 
 
 def _stand_in(wanted: Source) -> Path:
     """Return the folder of the stand-in, unpacked to the cache at first use.
 
-    The hash of the archive is part of the folder's name: another version of it is unpacked anew.
+    The folder's name contains the hash of the archive, so another version is unpacked separately.
     """
     archive = STAND_INS / f"{wanted.stand_in}.zip"
     cached = cache_folder() / f"{wanted.stand_in}-{file_sha256(archive)[:8]}"

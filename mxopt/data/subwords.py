@@ -1,11 +1,11 @@
-"""Subwords: one vocabulary for both languages, of pieces that rare words can be put together from.
+"""Subwords: one vocabulary for both languages, with pieces from which rare words are composed.
 
     >>> subwords = train_subwords(["Ein Hund läuft.", "A dog runs."], size=40)
     >>> subwords.decode(subwords.encode("Ein Hund läuft."))
     'Ein Hund läuft.'
 
 Byte-pair encoding (R. Sennrich, B. Haddow, A. Birch, 2016, arXiv:1508.07909) by Google's
-SentencePiece, in one thread, so that the same lines give the same vocabulary, byte by byte.
+SentencePiece, in one thread, so that the same lines give the same vocabulary, byte for byte.
 """
 
 from __future__ import annotations
@@ -23,23 +23,29 @@ from mxopt.core.errors import DataError
 from mxopt.data.download import file_sha256
 
 PAD, UNKNOWN, BOS, EOS = range(4)
-# Bytes; a longer line would be left out of the training of the vocabulary without a word.
+# In bytes; SentencePiece leaves longer lines out of training without a message.
 _LONGEST_LINE = 1 << 20
 _UNKNOWN_SIGN = "\N{DOUBLE QUESTION MARK}"
 
 
 class Subwords:
-    """A trained vocabulary: text to numbers and back.
+    """A trained vocabulary, which encodes text and decodes indices.
 
-    ``pad``, ``unknown``, ``bos`` and ``eos`` are 0, 1, 2 and 3 in every vocabulary; ``len()`` is
-    the number of pieces with these. ``note`` says, if it is so, that the vocabulary came out
-    smaller than asked; ``path`` is its file, or None if it is not kept. Can be pickled, as worker
+    ``len()`` is the number of pieces, the four special ones included. Can be pickled, as worker
     processes need.
 
     Args:
         model: a SentencePiece model, as bytes.
-        size: how many pieces were asked for.
-        path: where the model is kept.
+        size: number of pieces that was requested.
+        path: file of the model, if it is kept.
+
+    Attributes:
+        pad: index of padding, 0.
+        unknown: index of an unknown character, 1.
+        bos: index of the begin of a sentence, 2.
+        eos: index of the end of a sentence, 3.
+        note: a sentence if the vocabulary is smaller than requested, else empty.
+        path: as above.
     """
 
     pad, unknown, bos, eos = PAD, UNKNOWN, BOS, EOS
@@ -51,27 +57,30 @@ class Subwords:
         if len(self) < size:
             self.note = (
                 f"The vocabulary has {len(self):,} pieces and not {size:,}: "
-                "there is no more to be found in so little text."
+                "the text is too short for more."
             )
 
     def __len__(self):
         return self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of the text's pieces, without ``bos`` and ``eos``.
+        """Return the indices of the text's pieces, without ``bos`` and ``eos``.
 
-        A character that is in no line of the training text becomes ``unknown``.
+        A character that does not occur in the training text becomes ``unknown``.
         """
         return self._processor.encode(text, num_threads=1)
 
     def encode_pairs(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """Return ``encode`` of both sides of every pair."""
+        """Encode both sides of every pair, as :meth:`encode` does."""
         return [(self.encode(source), self.encode(target)) for source, target in pairs]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return the text of numbers up to the first ``eos``; ``pad`` and ``bos`` are nothing.
+        """Return the text of indices up to the first ``eos``; ``pad`` and ``bos`` are left out.
 
-        ``unknown`` is shown as ⁇. Takes what a beam search gives, numbers of NumPy's too.
+        ``unknown`` is shown as ⁇.
+
+        Args:
+            numbers: indices; NumPy's integers are accepted.
         """
         kept = []
         for number in map(int, numbers):
@@ -82,28 +91,28 @@ class Subwords:
         return " ".join(self._processor.decode(kept).split())
 
     def plain(self, text: str) -> str:
-        """Return a sentence of the data as a person writes it: these are so already."""
+        """Return a sentence of the data as ordinary text: here, unchanged."""
         return text
 
     def pieces(self, text: str) -> list[str]:
-        """Return the pieces themselves, a low line where a word begins, to look at."""
+        """Return the pieces as strings, with a low line where a word begins."""
         return self._processor.encode(text, out_type=str, num_threads=1)
 
 
 def train_subwords(lines: Iterable[str], size: int, folder: str | Path | None = None) -> Subwords:
-    """Learn a vocabulary from text, both languages together, or read the one learned before.
+    """Train a vocabulary on text of both languages, or read a kept one.
 
     Args:
         lines: sentences of both languages.
-        size: pieces wanted, with the four special ones. Too little text gives fewer, and ``note``
-            says so.
-        folder: where the vocabulary is kept for next time, under a name made of the lines and the
-            size; None keeps nothing. A kept file is checked by SHA-256, and learned anew if it
-            is not what was written.
+        size: number of pieces, the four special ones included. A short text gives fewer, and
+            ``note`` says so.
+        folder: where to keep the vocabulary, under a name made from ``lines`` and ``size``;
+            ``None`` keeps nothing. A kept file is checked by SHA-256, and trained again if it is
+            damaged.
 
     Raises:
-        DataError: there is no text, or it has more different characters than ``size`` leaves room
-            for, or the folder cannot be written to.
+        DataError: there is no text, or it has more different characters than ``size`` allows, or
+            the folder cannot be written to.
     """
     lines = [line for line in lines if line.strip()]
     if not lines:
@@ -141,8 +150,8 @@ def _trained(lines: list[str], size: int) -> bytes:
     except (RuntimeError, OSError) as error:
         raise DataError(
             f"A vocabulary of {size:,} subwords cannot be learned from text with {characters:,} "
-            f"different characters: each of them needs a place, and so do {EOS + 1} special "
-            "subwords, so ask for more."
+            f"different characters: it needs one subword for each of them and {EOS + 1} special "
+            "ones, so increase its size."
         ) from error
     return model.getvalue()
 
@@ -155,7 +164,7 @@ def _fingerprint(lines: list[str]) -> str:
 
 
 def _kept(path: Path) -> bytes | None:
-    """Return the kept model if it is there and whole."""
+    """Return the kept model, or None if it is missing or damaged."""
     try:
         expected = path.with_suffix(".sha256").read_text().split()[0]
         return path.read_bytes() if file_sha256(path) == expected else None

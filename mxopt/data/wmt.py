@@ -1,9 +1,9 @@
-"""WMT2016 as the chapter takes it: GluonNLP's text in byte pairs, and a vocabulary of those.
+"""WMT2016 as the chapter uses it: GluonNLP's text in byte pairs, and its vocabulary.
 
-100,000 pairs to train on, and newstest2016 for the rest: its first 1,500 pairs for validation, the
-other 1,499 for the test. GluonNLP keeps all 4.5 million training pairs in memory, which a measured
-process should not have to wait for; so they are read once, and what is wanted is kept in the cache
-as two parallel files a split.
+Training uses 100,000 pairs. Validation uses the first 1,500 pairs of newstest2016, the test its
+other 1,499. GluonNLP reads all 4.5 million training pairs into memory, which takes too long for a
+measured process. So they are read once, and the pairs used are kept in the cache as two parallel
+files for each split.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ TRAINING_PAIRS, VALIDATION_PAIRS = 100_000, 1500
 _FILES = tuple(
     f"{split}.{end}" for split in ("train", "validation", "test") for end in ("en", "de")
 )
-# How the corpus writes a dash within a word: as a word of its own.
+# How the corpus writes a dash within a word: as a separate word.
 _DASH = "##AT##-##AT##"
-# What a byte pair that goes on in the next one ends with.
+# The ending of a byte pair that does not end its word.
 _JOIN = "@@"
 
 
 def prepare() -> Path:
-    """Return the folder with the text, fetched by GluonNLP if it is not in the cache.
+    """Return the folder with the text, downloaded by GluonNLP if it is not in the cache.
 
     Raises:
-        DataError: it is neither here nor to be had.
+        DataError: the text is not in the cache and cannot be downloaded.
     """
     folder = cache_folder() / "wmt2016-bpe"
     if missing_files(folder, _FILES):
@@ -41,8 +41,8 @@ def prepare() -> Path:
                 _write(fresh)
         except FETCH_ERRORS as error:
             raise DataError(
-                f"WMT2016, which GluonNLP fetches, is not to be had ({error}). Connect to the "
-                "network, or put GluonNLP's files under ~/.mxnet/datasets/wmt2016."
+                f"GluonNLP could not download WMT2016 ({error}). Connect to the network, or put "
+                "GluonNLP's files under ~/.mxnet/datasets/wmt2016."
             ) from error
     return folder
 
@@ -62,11 +62,20 @@ def _write(folder: Path) -> None:
 
 
 class BytePairs:
-    """GluonNLP's vocabulary, with what a recipe asks of one (see ``Subwords``).
+    """GluonNLP's vocabulary with the interface of :class:`~mxopt.data.subwords.Subwords`.
 
     Args:
-        vocabulary: a ``gluonnlp.Vocab`` of byte pairs, where ``@@`` ends what goes on.
-        language: of the text that comes out, for the rules of its punctuation.
+        vocabulary: a ``gluonnlp.Vocab`` of byte pairs, in which ``@@`` ends each that does not end
+            its word.
+        language: language code of decoded text, for its rules of punctuation.
+
+    Attributes:
+        vocabulary: as above.
+        language: as above.
+        pad: index of the padding token.
+        bos: index of the begin of a sentence.
+        eos: index of the end of a sentence.
+        note: origin of the vocabulary.
     """
 
     note = "of GluonNLP"
@@ -83,8 +92,9 @@ class BytePairs:
     def pieces(self, text: str) -> list[str]:
         """Return the text's byte pairs.
 
-        The corpus is in byte pairs already, which are taken as they are. Any other word is cut
-        into the longest that the vocabulary has: GluonNLP does not publish the merges.
+        Words that are in the vocabulary are kept: the corpus is already split into byte pairs. Any
+        other word is split into the longest byte pairs in the vocabulary, from its beginning on,
+        because GluonNLP does not publish the merges.
         """
         pieces = []
         for word in text.split():
@@ -105,11 +115,11 @@ class BytePairs:
         return [*pieces, word]
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of the text's byte pairs, without begin and end."""
+        """Return the indices of the text's byte pairs, without ``bos`` and ``eos``."""
         return self.vocabulary[self.pieces(text)]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return the text of numbers up to the first ``eos``."""
+        """Return the text of indices up to the first ``eos``."""
         kept = []
         for number in map(int, numbers):
             if number == self.eos:
@@ -119,7 +129,7 @@ class BytePairs:
         return self.plain(" ".join(kept))
 
     def plain(self, text: str) -> str:
-        """Return text in byte pairs as a person writes it."""
+        """Return text in byte pairs as ordinary text."""
         from sacremoses import MosesDetokenizer
 
         words = text.replace(f"{_JOIN} ", "").removesuffix(_JOIN).replace(f" {_DASH} ", "-").split()

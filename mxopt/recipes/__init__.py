@@ -1,7 +1,7 @@
-"""Recipes: what is trained. How it is trained is the plan's business.
+"""Recipes: what is trained. The plan says how it is trained.
 
-A recipe is a :class:`mxopt.core.recipe.Recipe`: data, network, loss, metric. Your own is a function
-that returns one; name it ``module:function`` wherever a recipe's name is asked for.
+A recipe is a :class:`mxopt.core.recipe.Recipe`: data, network, loss, metric. A custom recipe is a
+function that returns one; write ``module:function`` wherever a recipe's name is expected.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ BUILT_IN = {
 
 
 def resolve(name: str) -> tuple[str, str]:
-    """Return the module and the function behind a recipe's name, without importing them.
+    """Return the module and the function of a recipe, as names; nothing is imported.
+
+    Args:
+        name: as for :func:`load`.
 
     Raises:
-        PlanError: it is neither a built-in recipe nor of the form ``module:function``.
+        PlanError: the name is neither a built-in recipe nor of the form ``module:function``.
     """
     module, colon, function = BUILT_IN.get(name, name).partition(":")
     if not colon:
@@ -34,11 +37,12 @@ def resolve(name: str) -> tuple[str, str]:
 
 
 def option_names(recipe: str, options: dict) -> list[str] | None:
-    """Return the names of the options that a recipe takes; None if it takes any.
+    """Return the names of the options that a recipe takes, or None if it accepts any name.
 
     Args:
         recipe: as for :func:`load`.
-        options: those given; what a recipe takes may depend on them, as on its network.
+        options: the options given; which others a recipe takes may depend on them, for instance on
+            ``network``.
 
     Raises:
         PlanError: there is no such recipe.
@@ -53,14 +57,14 @@ def option_names(recipe: str, options: dict) -> list[str] | None:
 
 
 def load(recipe: str, **options):
-    """Return the recipe of that name.
+    """Return the recipe with this name.
 
     Args:
-        recipe: a built-in recipe, or ``module:function`` for one of your own.
-        options: passed to the function that makes it.
+        recipe: a built-in recipe, or ``module:function`` for a custom one.
+        options: passed to the function that makes the recipe.
 
     Raises:
-        PlanError: there is no such recipe, or it does not take such options.
+        PlanError: there is no such recipe, or it does not take these options.
     """
     names = option_names(recipe, options)
     if names is not None:

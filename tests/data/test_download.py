@@ -176,7 +176,7 @@ def test_an_archive_with_a_link_is_refused(server, clean):
 @pytest.mark.fault(
     "files",
     "an archive is cut off or damaged",
-    sees="is not a whole zip file ... fetch it again",
+    sees="is not a complete zip file ... fetch it again",
 )
 def test_a_damaged_archive_is_refused(server, clean, sees):
     packed = bytearray(zipped({"Set/a.bin": CONTENT, "Set/b.txt": b"two\nlines\n"}))

@@ -57,8 +57,8 @@ def test_damaged_files_are_named(folder):
     whole = labels.read_bytes()
     for content, message in (
         (whole[:20], "cannot be read"),
-        (gzip.compress(b"hello"), "not a whole IDX file"),
-        (gzip.compress(gzip.decompress(whole)[:-1]), "not a whole IDX file"),
+        (gzip.compress(b"hello"), "not a complete IDX file"),
+        (gzip.compress(gzip.decompress(whole)[:-1]), "not a complete IDX file"),
         (pack(np.zeros(6, np.uint8)), r"shape \(7, 28, 28\) and 6 labels"),
     ):
         labels.write_bytes(content)

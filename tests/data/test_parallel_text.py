@@ -57,7 +57,7 @@ def test_empty_lines_do_not_shift_what_follows(tmp_path):
 @pytest.mark.fault(
     "files",
     "one of two parallel texts is cut off",
-    sees="a has 3 lines and ...b has 2: line by line they must say the same",
+    sees="a has 3 lines and ...b has 2: each line needs its translation",
 )
 def test_files_of_different_length_are_refused_with_both_counts(tmp_path, sees):
     write(tmp_path, a="one\ntwo\nthree\n", b="eins\nzwei\n")
@@ -72,7 +72,7 @@ def test_text_that_is_not_utf8_is_named_by_file_and_line(tmp_path, sees):
         ParallelText(tmp_path / "a", tmp_path / "b")
 
 
-@pytest.mark.fault("files", "a packed text is cut off", sees="packed is not a whole gzip file")
+@pytest.mark.fault("files", "a packed text is cut off", sees="packed is not a complete gzip file")
 def test_missing_empty_and_damaged_files_are_named(tmp_path, sees):
     write(tmp_path, a="one\n", empty="", packed=gzip.compress(b"eins\n" * 99)[:-9])
     with pytest.raises(DataError, match=r"missing cannot be read \(No such file"):

@@ -100,7 +100,7 @@ def test_workers_deliver_what_one_process_delivers(copy):
 @pytest.mark.fault(
     "files",
     "an image or a mask is cut off",
-    sees="cannot be decoded ... it is cut off or not an image, fetch it again or take it away",
+    sees="cannot be decoded ... it is cut off or not an image, fetch it again or remove it",
 )
 def test_a_truncated_file_is_named(copy, victim, monkeypatch, sees):
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as importing GluonCV does
@@ -134,7 +134,9 @@ def test_a_mask_of_another_size_names_both_files_and_sizes(copy):
         assert part in str(refused.value)
 
 
-@pytest.mark.fault("files", "a mask is in colours", sees="one 8-bit channel with numbers is needed")
+@pytest.mark.fault(
+    "files", "a mask is in colours", sees="one 8-bit channel of class numbers is needed"
+)
 def test_a_mask_in_colours_is_refused(copy, sees):
     path = copy / "PedMasks" / "Street00001_mask.png"
     Image.open(path).convert("RGB").save(path)

@@ -62,8 +62,8 @@ def test_the_note_says_why_the_earlier_places_were_passed_over(own, register):
 
 @pytest.mark.fault(
     "files",
-    "a data folder of yours lacks a file",
-    sees="1 file missing of 2 (one); complete the folder or take it away",
+    "the data folder in MXOPT_DATA lacks a file",
+    sees="1 file missing of 2 (one); complete the folder or remove it",
 )
 def test_an_incomplete_folder_of_the_users_names_the_missing_files(own, register, sees):
     register(source(NOBODY))

@@ -1,1 +1,1 @@
-"""Semantic segmentation: the tour and the second recipe of the chapter."""
+"""Semantic segmentation: the chapter's tour and its second recipe."""

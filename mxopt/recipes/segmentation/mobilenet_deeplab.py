@@ -5,33 +5,34 @@ its section 6.3; Chen et al., "Rethinking Atrous Convolution" (2017). Every conv
 and there is no batch normalisation, as in the published weights
 (:mod:`mxopt.recipes.segmentation.weights`), into which it is folded.
 
-**Where the scores sit.** Four strides of 2 leave a score at every 16th pixel, and the scores are
-then stretched from border to border. Both agree only for sides of 16 n + 1, such as the original's
-513: pixels 0, 16, ..., 16 n. At a side of 16 n, TensorFlow's padding puts the scores at pixels 15,
-31, ..., 16 n - 1, and stretching moves them by up to 15 pixels, which costs thin things such as
-people dearly. ``padding="grid"`` therefore repeats the last row and column of the image, computes
-at 16 n + 1 and cuts the scores back; ``padding="same"`` does as the original would.
+**Position of the scores.** Four strides of 2 leave a score at every 16th pixel. The scores are then
+resized so that the first and the last lie on the image's borders. This is correct only for sides
+of 16 n + 1, such as the original's 513: the scores belong to pixels 0, 16, ..., 16 n. At a side of
+16 n, TensorFlow's padding places them at pixels 15, 31, ..., 16 n - 1, and resizing shifts them by
+up to 15 pixels, which makes the masks of thin objects such as people much worse. Therefore
+``padding="grid"`` repeats the last row and column of the image, computes at 16 n + 1 and crops the
+scores; ``padding="same"`` computes what the original would.
 
 **SAME padding without padding operators.** TensorFlow pads a convolution of stride 2 by (1, 1) at
-an odd side and by (0, 1) at an even one. MXNet pads both ends alike, and a hybridised network does
-not know its sides. But mirrored, (0, 1) is (1, 0), which is as good as (1, 1): at an even side the
-stride never reaches the second 1. So ``padding="same"`` mirrors the image in both directions, keeps
-its 3 x 3 kernels mirrored, and mirrors the scores back: exact at every size.
+an odd side and by (0, 1) at an even one. MXNet pads both ends equally, and a hybridised network
+does not know the sides of its input. In a mirrored image (0, 1) becomes (1, 0), which gives the
+same result as (1, 1): at an even side the stride never reaches the second 1. So ``padding="same"``
+mirrors the image in both directions, keeps its 3 x 3 kernels mirrored, and mirrors the scores back:
+exact at every size.
 
-**What a CPU is slow at, and the way round it.** Two options change how the same scores are
-computed, and one changes them a little:
+**Operators that are slow on a CPU.** Three things are computed differently here. The first and the
+last give the same scores, the second changes them slightly:
 
-- ``space_to_batch``: oneDNN 2.4 differentiates a dilated depthwise convolution by matrix products
-  over copies of its input, at a fiftieth of its usual speed. A convolution dilated by 2 never mixes
-  even with odd rows or columns, so it is the plain convolution on four grids, each of every second
-  pixel in both directions. The blocks in between work pixel by pixel and do not mind: the image is
-  taken apart before the dilated blocks and put together after them.
-- ``relu6_stages``: ReLU6 is ``clip``, which MXNet 1.9 does not have in oneDNN's memory layout:
-  every one costs two conversions, and as many again backwards. Stages after the first
-  ``relu6_stages`` ones take a plain ReLU, which is not the function the weights were trained with,
-  but nearly.
-- Scores are stretched by two products with a matrix of weights, in place of ``BilinearResize2D``,
-  whose gradient is computed pixel by pixel. This one has no switch.
+- ``space_to_batch``: oneDNN 2.4 computes the gradient of a dilated depthwise convolution by matrix
+  products over copies of its input, at a fiftieth of the usual speed. A convolution dilated by 2
+  never mixes even with odd rows or columns, so it equals the plain convolution on four grids, each
+  of every second pixel in both directions. The layers between dilated convolutions work on single
+  pixels, so the image is split into grids once before the dilated blocks and merged once after.
+- ``relu6_stages``: ReLU6 is ``clip``, for which MXNet 1.9 does not use oneDNN's memory layout: each
+  costs two conversions, and two more in the backward pass. Stages after the first ``relu6_stages``
+  ones use a plain ReLU. The weights were not trained with it, but its values differ little.
+- Scores are resized by two products with a matrix of weights instead of ``BilinearResize2D``, whose
+  gradient is computed pixel by pixel. This has no switch.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from mxopt.methods.space_to_batch.block import SpaceToBatchBlock
 IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 VOC_CLASSES = 21
 
-# Expansion, channels, stride and dilation of each inverted residual. In place of a stride of 2
-# where the 160 channels begin, the blocks after that one are dilated by 2: an output stride of 16.
+# Expansion, channels, stride and dilation of each inverted residual. The first block of 160
+# channels has stride 1 and not 2, and the blocks after it are dilated by 2: output stride 16.
 _BLOCKS = (
     *[(1, 16, 1, 1)],
     *[(6, 24, 2, 1), (6, 24, 1, 1)],
@@ -58,25 +59,41 @@ _BLOCKS = (
 )
 _HEAD_CHANNELS = 256
 _OUTPUT_STRIDE = 16
-# The first convolution, each block that is not dilated, and those that are, together.
+# The first convolution, each block without dilation, and all dilated blocks as one stage.
 STAGES = 2 + sum(dilation == 1 for *_, dilation in _BLOCKS)
 PADDINGS = ("grid", "same")
 
 
 def relu(F, x):
-    """Return ``max(x, 0)``."""
+    """Return ``max(x, 0)``.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: of any shape.
+    """
     return F.Activation(x, "relu")
 
 
 def relu6(F, x):
-    """Return ``min(max(x, 0), 6)``."""
+    """Return ``min(max(x, 0), 6)``.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: of any shape.
+    """
     return F.clip(x, 0, 6)
 
 
 class Stem(gluon.HybridBlock):
-    """The image made ready, and the first convolution.
+    """Normalise and pad or mirror the image, and apply the first convolution.
 
-    Takes (samples, 3, height, width), returns (samples, 32, about half of both).
+    Takes (samples, 3, height, width), returns (samples, 32, about height / 2, about width / 2).
+
+    Args:
+        mirrored: whether to mirror the image (``padding="same"``) and not to pad it.
+        mean: mean of each colour that the input was normalised with.
+        deviation: standard deviation of each colour that the input was normalised with.
+        activate: ``activate(F, x)``, the activation.
     """
 
     def __init__(self, mirrored, mean, deviation, activate, **kwargs):
@@ -99,9 +116,17 @@ class Stem(gluon.HybridBlock):
 
 
 class InvertedResidual(gluon.HybridBlock):
-    """Widen by a 1 x 1 convolution, filter each channel alone by a 3 x 3 one, narrow again.
+    """Expand by a 1 x 1 convolution, filter by a depthwise 3 x 3 one, project by a 1 x 1 one.
 
-    The input is added to the output where their shapes agree (Sandler et al., 2018, section 3.3).
+    The input is added to the output if their shapes are equal (Sandler et al., 2018, section 3.3).
+
+    Args:
+        inputs: channels of the input.
+        expansion: factor by which the first convolution multiplies the channels.
+        channels: channels of the output.
+        stride: stride of the depthwise convolution.
+        dilation: dilation of the depthwise convolution.
+        activate: ``activate(F, x)``, the activation after the first two convolutions.
     """
 
     def __init__(self, inputs, expansion, channels, stride, dilation, activate, **kwargs):
@@ -122,14 +147,19 @@ class InvertedResidual(gluon.HybridBlock):
         return x + y if self._residual else y
 
     def convolutions(self) -> list[nn.Conv2D]:
-        """Return its convolutions in order."""
+        """Return the block's convolutions in order."""
         return [*([self.expand] if self.expand else []), self.depthwise, self.project]
 
 
 class Head(gluon.HybridBlock):
-    """Scores from what the stages found, at the resolution of the image.
+    """Compute scores from the features of the stages, at the resolution of the image.
 
-    What is seen at a place is joined by the average of all places; from both come scores.
+    The features of each position are concatenated with their average over all positions.
+
+    Args:
+        inputs: channels of the features.
+        classes: number of classes.
+        mirrored: whether the features are those of a mirrored image.
     """
 
     def __init__(self, inputs, classes, mirrored, **kwargs):
@@ -144,7 +174,7 @@ class Head(gluon.HybridBlock):
             self.scores = nn.Conv2D(classes, 1, in_channels=_HEAD_CHANNELS)
 
     def hybrid_forward(self, F, x, image=None):
-        """Take (samples, inputs, h, w); ``image`` gives the sides wanted where it is mirrored."""
+        """Take (samples, inputs, h, w); if mirrored, scores get the sides of ``image``."""
         local, whole = self.local(x), self.whole(F.contrib.AdaptiveAvgPooling2D(x, output_size=1))
         whole = F.broadcast_like(whole, local, lhs_axes=(2, 3), rhs_axes=(2, 3))
         x = self.scores(self.join(F.concat(whole, local, dim=1)))
@@ -156,14 +186,14 @@ class Head(gluon.HybridBlock):
         return F.dot(x, columns)
 
     def convolutions(self) -> list[nn.Conv2D]:
-        """Return its convolutions in order."""
+        """Return the head's convolutions in order."""
         return [self.local, self.whole, self.join, self.scores]
 
 
 def _stretching(F, x, axis):
-    """Return the weights (n, 16 (n - 1)) with which n places make 16 pixels between neighbours.
+    """Return the matrix (n, 16 (n - 1)) that interpolates n scores to 16 pixels for each interval.
 
-    Pixel p lies p / 16 places from the first, and takes from each place 1 minus its distance.
+    Pixel p is at position p / 16. The weight of a score is 1 minus its distance, at least 0.
     """
     places = F.contrib.arange_like(x, axis=axis)
     line = F.slice_axis(F.slice_axis(x, axis=1, begin=0, end=1), axis=axis, begin=1, end=None)
@@ -176,29 +206,31 @@ def _stretching(F, x, axis):
 class MobileNetDeepLab(gluon.HybridBlock):
     """DeepLabv3 on MobileNetV2 with output stride 16.
 
-    Takes (samples, 3, height, width) float32, red green blue from 0 to 1, normalised with ``mean``
-    and ``deviation``; returns scores (samples, classes, height, width).
+    Takes images (samples, 3, height, width) float32, red, green and blue from 0 to 1, normalised
+    with ``mean`` and ``deviation``; returns scores (samples, classes, height, width).
 
     Args:
-        classes: how many scores a pixel gets.
-        padding: ``grid``, for sides that are multiples of 16, from 32 on, or ``same``,
-            TensorFlow's at any side (see the module).
-        space_to_batch: whether the dilated blocks are computed on four grids: the same scores.
-        relu6_stages: how many stages, from the image on, have ReLU6, which the weights were trained
-            with; the others have ReLU. The head has ReLU throughout.
-        mean, deviation: what the input was normalised with, a number for each colour. The network
-            goes from there to the -1 to 1 that the weights take by itself, *before* the first
-            convolution: folded into its weights, this would be wrong at the borders, where zeros
-            are padded.
+        classes: number of scores per pixel.
+        padding: ``grid``, for sides that are multiples of 16 and at least 32, or ``same``,
+            TensorFlow's padding, for any side (see the module).
+        space_to_batch: whether to compute the dilated blocks on four grids; the scores are the
+            same.
+        relu6_stages: number of stages, counted from the image, with ReLU6, which the weights were
+            trained with; the others have ReLU. The head always has ReLU.
+        mean: mean of each colour that the input was normalised with. The network rescales its input
+            to -1 to 1, as the weights need, *before* the first convolution: folded into that
+            convolution, the shift would be wrong at the borders, which are padded with zeros.
+        deviation: standard deviation of each colour that the input was normalised with.
 
     Attributes:
-        stages: ``STAGES`` blocks one after the other, from the image to (samples, 320, height / 16
-            + 1, width / 16 + 1); ``head`` makes scores of that. With ``grid`` the network is
-            nothing but these in a row, and can be split anywhere
-            (``mxopt.methods.layer_freezing``).
+        stages: ``STAGES`` blocks in sequence, from the image to features (samples, 320,
+            height / 16 + 1, width / 16 + 1). With ``grid`` the network is just these and ``head``
+            in sequence, so it can be split between any two (``mxopt.methods.layer_freezing``).
+        head: computes the scores from the features.
+        mirrored: whether the padding is ``same``.
 
     Raises:
-        PlanError: there is no such padding, or not so many stages.
+        PlanError: ``padding`` or ``relu6_stages`` is not one of these values.
     """
 
     def __init__(
@@ -239,9 +271,10 @@ class MobileNetDeepLab(gluon.HybridBlock):
         return self.head(found, x) if self.mirrored else self.head(found)
 
     def convolutions(self) -> list[tuple[nn.Conv2D, int]]:
-        """Return all convolutions and what each is dilated by, in the order of the weights' file.
+        """Return all convolutions, each with its dilation, in the order of the weights' file.
 
-        With ``space_to_batch`` a layer is not dilated itself: the number is that of the network.
+        With ``space_to_batch`` the layers themselves are not dilated; the dilation returned is that
+        of the equivalent layer without it.
         """
         stem, *blocks, dilated = self.stages
         dilated = getattr(dilated, "body", dilated)

@@ -1,7 +1,7 @@
 """Semantic segmentation: the task of the chapter's tour and of its second recipe.
 
-People in Penn-Fudan's street scenes, resized and centre-cropped to a square as in the chapter, or
-the classes of a folder of your own images and masks.
+The data is Penn-Fudan, people in street scenes, resized and centre-cropped to a square as in the
+chapter, or a folder of the user's own images and masks.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ PENN_FUDAN_CLASSES = 2  # background, person
 
 
 class TinySegmenter(gluon.HybridBlock):
-    """A small encoder and decoder for the tour: from scratch, seconds an epoch on a CPU.
+    """A small encoder and decoder for the tour, trained from scratch: seconds per epoch on a CPU.
 
-    Takes (samples, 3, height, width), height and width multiples of 4, and returns class scores
-    (samples, classes, height, width).
+    Takes images (samples, 3, height, width) float32, height and width multiples of 4, and returns
+    class scores (samples, classes, height, width).
 
     Args:
-        classes: how many there are.
-        channels: width of the first layer.
-        norm: whether to normalise by batch; without it, several contexts give exactly the
-            gradients of one, because MXNet's batch statistics are taken per context.
+        classes: number of classes.
+        channels: number of channels of the first layer.
+        norm: whether to use batch normalisation. Without it, several contexts give exactly the
+            gradients of one; with it they do not, because MXNet computes batch statistics per
+            context.
     """
 
     def __init__(self, classes: int = 2, channels: int = 16, norm: bool = True, **kwargs):
@@ -57,22 +58,24 @@ def _tiny(contexts, classes: int, channels: int = 16, norm: bool = True):
 
 
 def _deeplab_resnet50(contexts, classes: int, size: int, fixed_statistics: bool = False):
-    """GluonCV's smaller DeepLabv3, from scratch: for comparing speed.
+    """Return GluonCV's smaller DeepLabv3 with random weights, for comparing speed.
 
-    With fixed statistics its batch norms are those of fine-tuning with small batches.
+    With ``fixed_statistics`` its batch normalisation uses the running statistics, as is usual when
+    fine-tuning with small batches.
     """
     from gluoncv.model_zoo import DeepLabV3
 
     net = DeepLabV3(classes, "resnet50", aux=False, pretrained_base=False, crop_size=size,
                     norm_kwargs={"use_global_stats": fixed_statistics})  # fmt: skip
     net.initialize(mx.init.Xavier(), ctx=contexts, force_reinit=True)
-    # GluonCV's head learns ten times as fast as a pretrained rest, which this one does not have.
+    # GluonCV gives its head ten times the learning rate of a pretrained backbone; here the backbone
+    # is not pretrained.
     net.collect_params().setattr("lr_mult", 1)
     return net
 
 
 def _deeplab_resnet101(contexts, classes: int, size: int):
-    """The chapter's network: COCO weights, a new head, no auxiliary output."""
+    """Return the chapter's network: COCO weights, a new head, no auxiliary output."""
     from gluoncv import model_zoo
     from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
 
@@ -82,8 +85,8 @@ def _deeplab_resnet101(contexts, classes: int, size: int):
         )
     except FETCH_ERRORS as error:
         raise DataError(
-            f"the weights of deeplab_resnet101_coco, which GluonCV fetches, are not to be had "
-            f"({error}). Connect to the network, or put GluonCV's files under ~/.mxnet/models."
+            f"GluonCV could not download the weights of deeplab_resnet101_coco ({error}). Connect "
+            "to the network, or put GluonCV's files under ~/.mxnet/models."
         ) from error
     with net.name_scope():
         net.head = _DeepLabHead(classes, height=size // 8, width=size // 8)
@@ -102,7 +105,7 @@ def _deeplab_mobilenetv2(
     space_to_batch: bool = False,
     relu6_stages: int = STAGES,
 ):
-    """A network for two CPU cores: weights from Pascal VOC, people found before any training."""
+    """Return a network for two CPU cores, which finds people with its weights from Pascal VOC."""
     from mxopt.recipes.segmentation.weights import load
 
     return load(contexts, classes, weights, reset_head, padding=padding,
@@ -115,15 +118,15 @@ NETWORKS = {
     "deeplab_resnet50": _deeplab_resnet50,
     "deeplab_resnet101": _deeplab_resnet101,
 }
-_OF_ONE_SIZE = ("deeplab_resnet50", "deeplab_resnet101")  # they stretch scores to a fixed side
+_OF_ONE_SIZE = ("deeplab_resnet50", "deeplab_resnet101")  # they resize scores to a fixed side
 
 
 def network_options(network: str = "tiny", **others) -> list[str]:
     """Return the names of the options that only this network takes.
 
     Args:
-        network: a name of ``NETWORKS``; of another name there are none.
-        others: the recipe's other options, which do not matter.
+        network: a name in ``NETWORKS``; an unknown one has no options.
+        others: the recipe's other options; ignored.
     """
     parameters = inspect.signature(NETWORKS[network]).parameters if network in NETWORKS else ()
     return [name for name in parameters if name not in ("contexts", "classes", "size")]
@@ -132,8 +135,12 @@ def network_options(network: str = "tiny", **others) -> list[str]:
 class PixelLoss(gluon.HybridBlock):
     """Softmax cross-entropy at every pixel; returns (samples,), the mean over each image.
 
-    For two classes it is log(1 + exp(d)) - d y, d being the second score minus the first: the same
-    number for less than a third of the time, because a softmax along the second axis is slow.
+    For two classes it is computed as log(1 + exp(d)) - d y, where d is the second score minus the
+    first and y the class: the same value in less than a third of the time, because a softmax along
+    the second axis is slow.
+
+    Args:
+        classes: number of classes.
     """
 
     def __init__(self, classes: int, **kwargs):
@@ -167,7 +174,7 @@ def _data(size, classes, limit, root, fixed) -> Data:
 
 
 def _metric(classes: int):
-    """Return GluonCV's metric with its two figures named: pixel accuracy, mean IoU of classes."""
+    """Return GluonCV's metric with names for its values: pixel accuracy and mean IoU."""
     from gluoncv.utils.metrics.segmentation import SegmentationMetric
 
     class Named(SegmentationMetric):
@@ -188,23 +195,25 @@ def segmentation(
     """Return the segmentation recipe.
 
     Args:
-        network: a name of ``NETWORKS``.
+        network: a name in ``NETWORKS``.
         size: side of the square that images are cropped to, in pixels; a multiple of 16.
-        limit: at most so many samples of each split; ``None`` for all.
-        root: a folder of data; ``None`` looks for Penn-Fudan where ``mxopt.data.locate`` does.
-        classes: given, ``root`` is a folder of your own (``mxopt.data.MaskFolder``) with so
-            many classes; not given, it is in Penn-Fudan's layout.
-        options: of the network (:func:`network_options`).
+        limit: maximum number of samples in each split; ``None`` for all.
+        root: the data folder; ``None`` takes Penn-Fudan as found by ``mxopt.data.locate``.
+        classes: number of classes of a ``root`` in the layout of ``mxopt.data.MaskFolder``;
+            ``None`` for a ``root`` in Penn-Fudan's layout.
+        options: options of the network (:func:`network_options`).
 
     Raises:
-        PlanError: there is no such network, or it cannot take that size; or classes without root.
+        PlanError: there is no such network, the size is not a multiple of 16, or ``classes`` is
+            given without ``root`` or is less than 2.
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
     check_side("size", size)
     if classes is not None and (classes < 2 or root is None):
         raise PlanError(
-            f"classes={classes} needs a folder of images and masks (root=...) and at least 2"
+            f"classes={classes} must be at least 2 and needs a folder of images and masks; give it "
+            "as root=..."
         )
     outputs = classes or PENN_FUDAN_CLASSES
     pixel_loss = PixelLoss(outputs)
@@ -216,7 +225,7 @@ def segmentation(
         return NETWORKS[network](contexts, outputs, **options)
 
     def loss(output, mask):
-        # GluonCV's networks give a tuple, the scores first.
+        # GluonCV's networks return a tuple that begins with the scores.
         return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
 
     return Recipe(

@@ -4,10 +4,10 @@
     >>> convolutions[0].weight.shape, convolutions[0].stride          # doctest: +SKIP
     ((32, 3, 3, 3), (2, 2))
 
-The ``tflite`` package, generated from TensorFlow's schema, decodes the file and trusts it. Added
-here is what becomes of a damaged file: one ``DataError`` that names it, or other numbers, and never
-a long wait or a large allocation. That the bytes are the published ones is for a SHA-256 to say
-(:func:`mxopt.data.verify`).
+The ``tflite`` package, generated from TensorFlow's schema, decodes the file without checking it.
+This module adds the checks: a damaged file raises one ``DataError`` that names it, or gives wrong
+numbers, but never causes a long wait or a large allocation. Whether the bytes are the published
+ones is checked by SHA-256 (:func:`mxopt.data.verify`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,16 @@ import tflite
 from mxopt.core.errors import DataError
 
 IDENTIFIER, SCHEMA_VERSION = b"TFL3", 3
-# What the tflite package raises where an offset leads out of the file.
-_LEADS_ASTRAY = (struct.error, IndexError, TypeError, ValueError, OverflowError, AttributeError)
-# A damaged length may claim a million operators or axes within a file of megabytes.
+# What the tflite package raises where an offset points outside the file.
+_BAD_OFFSET_ERRORS = (
+    struct.error,
+    IndexError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+)
+# A damaged length field may give a million operators or axes in a file of a few megabytes.
 _MOST_OPERATORS, _MOST_AXES = 10_000, 8
 _DTYPES = {tflite.TensorType.UINT8: "uint8", tflite.TensorType.INT32: "<i4"}
 _OPTIONS = {
@@ -41,7 +48,8 @@ class Convolution(NamedTuple):
     Attributes:
         weight: float32, shape (output, input, height, width), input 1 if it is depthwise.
         bias: float32, shape (output,).
-        stride, dilation: (vertical, horizontal).
+        stride: (vertical, horizontal), in pixels.
+        dilation: (vertical, horizontal), in pixels.
     """
 
     weight: np.ndarray
@@ -54,22 +62,24 @@ def read(path: str | Path) -> list[Convolution]:
     """Return the convolutions of a TensorFlow Lite file, in the order in which they are computed.
 
     Args:
-        path: a file with one subgraph, whose tensors are quantised as a whole, not by channel.
+        path: a file with one subgraph, its tensors quantised per tensor and not per channel.
 
     Raises:
         DataError: the file is missing, not TensorFlow Lite of schema version 3, cut off or
-            damaged, or quantised by channel; the message names it.
+            damaged, or quantised per channel; the message names the file.
     """
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise DataError(f"The weights {path} cannot be read ({error.strerror}).") from error
+        raise DataError(
+            f"The weights {path} cannot be read ({error.strerror}): give a readable .tflite file."
+        ) from error
     try:
         return _convolutions(content)
     except DataError as error:
         reason = str(error)
-    except _LEADS_ASTRAY as error:
-        reason = f"an offset leads astray ({error})"
+    except _BAD_OFFSET_ERRORS as error:
+        reason = f"an offset points outside the file ({error})"
     raise DataError(
         f"The weights {path} are not a usable TensorFlow Lite file: {reason}; fetch them again."
     )
@@ -87,7 +97,7 @@ def _convolutions(content: bytes) -> list[Convolution]:
     if not 0 < graph.OperatorsLength() <= _MOST_OPERATORS:
         raise DataError(f"it claims {graph.OperatorsLength()} operators")
 
-    @functools.cache  # however often a damaged file names a tensor, it is read once
+    @functools.cache  # a damaged file may refer to one tensor many times: read it once
     def values(index: int) -> np.ndarray:
         return _values(model, _item(graph, "Tensors", index))
 
@@ -95,7 +105,7 @@ def _convolutions(content: bytes) -> list[Convolution]:
     for index in range(graph.OperatorsLength()):
         operator = graph.Operators(index)
         code = _item(model, "OperatorCodes", operator.OpcodeIndex())
-        # The first field is a byte and ran out of numbers; later files use the second one.
+        # The first field is one byte and became too small; later files use the second one.
         kind = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
         if kind not in _OPTIONS:
             continue
@@ -113,21 +123,26 @@ def _convolutions(content: bytes) -> list[Convolution]:
 
 
 def options_of(operator: tflite.Operator, kind: type):
-    """Return an operator's options, of a type such as ``tflite.Conv2DOptions``."""
+    """Return an operator's options.
+
+    Args:
+        operator: an operator of a subgraph.
+        kind: class of the options, such as ``tflite.Conv2DOptions``.
+    """
     table, options = operator.BuiltinOptions(), kind()
     options.Init(table.Bytes, table.Pos)
     return options
 
 
 def _values(model: tflite.Model, tensor: tflite.Tensor) -> np.ndarray:
-    """Return the float32 numbers that a tensor's stored ones stand for."""
+    """Return a tensor's values, dequantised to float32."""
     name, quantised = tensor.Name().decode("utf-8", "replace"), tensor.Quantization()
     scales = quantised.ScaleLength() if quantised else 0
     zero_points = quantised.ZeroPointLength() if quantised else 0
     if not scales == zero_points == 1:
         raise DataError(
-            f"tensor {name!r} has {scales} scales and {zero_points} zero points; only one of each "
-            "for a whole tensor can be read"
+            f"tensor {name!r} has {scales} scales and {zero_points} zero points; only tensors with "
+            "one of each can be read"
         )
     scale, zero_point = quantised.Scale(0), quantised.ZeroPoint(0)
     if not (math.isfinite(scale) and scale > 0):
@@ -144,13 +159,13 @@ def _values(model: tflite.Model, tensor: tflite.Tensor) -> np.ndarray:
     if min(shape, default=0) < 0 or math.prod(shape) != stored.size:
         raise DataError(f"tensor {name!r} has {stored.size} numbers and the shape {shape}")
     stored = stored.reshape(shape)
-    # In float64, where neither the difference nor the product is rounded before the end.
+    # In float64 the difference and the product are exact, so the result is rounded once.
     return ((stored.astype(np.float64) - zero_point) * scale).astype(np.float32)
 
 
 def _item(owner, items: str, index: int):
-    """Return one of a table's items, such as a model's ``Buffers``."""
+    """Return item ``index`` of one of a table's lists, such as a model's ``Buffers``."""
     length = getattr(owner, f"{items}Length")()
     if not 0 <= index < length:
-        raise DataError(f"number {index} of {items} is missing, there are {length}")
+        raise DataError(f"item {index} of {items} is missing; there are {length}")
     return getattr(owner, items)(index)

@@ -1,8 +1,8 @@
-"""What a photograph and its mask go through before a network of segmentation sees them.
+"""Resize, crop and normalise images and masks for segmentation.
 
-On a CPU context OpenCV and a table do it in the arrays' own memory, on a GPU MXNet's operators.
-Both give the same numbers, bit for bit: OpenCV is what MXNet resizes with, and the table is what
-its operators make of each of the 256 values that a pixel can have.
+On a CPU context this is done by OpenCV and a lookup table in the arrays' own memory, on a GPU by
+MXNet's operators. Both give bitwise the same numbers: MXNet itself resizes with OpenCV, and the
+table holds what MXNet's operators return for each of the 256 values of a pixel.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from mxopt.data import ndarray_memory as host
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _NEAREST, _BILINEAR = cv2.INTER_NEAREST, cv2.INTER_LINEAR  # 0 and 1, for MXNet as well
 
-# The workers of a loader share the processor already; MXNet does so with its own OpenCV.
+# Loader workers already use all cores; MXNet limits its own OpenCV in the same way.
 os.register_at_fork(after_in_child=lambda: cv2.setNumThreads(0))
 
 
 def check_side(name: str, side: int) -> None:
-    """Make sure that images can have a side of so many pixels.
+    """Check that images can have a side of this length.
+
+    Args:
+        name: name of the option, for the error message.
+        side: length in pixels.
 
     Raises:
-        PlanError: it is not a multiple of 16.
+        PlanError: the side is not a multiple of 16, or less than 16.
     """
     if side < 16 or side % 16:
         raise PlanError(f"{name}={side} must be a multiple of 16, at least 16")
@@ -37,9 +41,16 @@ def check_side(name: str, side: int) -> None:
 class Transform:
     """Resize the shorter side, crop the centre, normalise; on the context the arrays are on.
 
-    A class rather than a closure, so that loader workers can receive it. Its two halves are what
-    has to be done image by image (:meth:`compact`) and what can be done to a batch
-    (:meth:`expand`), four times as large.
+    A class and not a closure, because loader workers need to pickle it. It has two steps:
+    :meth:`compact` must be done image by image; :meth:`expand` can be done on a whole batch, and
+    its results take four times the memory.
+
+    Args:
+        size: side of the square that images are cropped to, in pixels.
+        fixed: name of the network if it accepts one size only, else empty.
+
+    Attributes:
+        size: as above.
     """
 
     def __init__(self, size: int, fixed: str = ""):
@@ -48,8 +59,11 @@ class Transform:
     def resized(self, size: int) -> Transform:
         """Return the transform for another side (progressive resizing).
 
+        Args:
+            size: side in pixels, a multiple of 16.
+
         Raises:
-            PlanError: the network takes one size only, or not that one.
+            PlanError: the network accepts one size only, or the side is not a multiple of 16.
         """
         if self._fixed:
             raise PlanError(
@@ -59,20 +73,42 @@ class Transform:
         return Transform(size)
 
     def __call__(self, image, mask):
-        """Turn an image (height, width, 3) and a mask (height, width, 1), both uint8, into the
-        image (3, size, size) float32, normalised with ImageNet's mean and deviation, and the mask
-        (size, size) int32."""
+        """Resize, crop and normalise one sample.
+
+        Args:
+            image: (height, width, 3) uint8.
+            mask: (height, width, 1) uint8, class numbers.
+
+        Returns:
+            The image (3, size, size) float32, normalised with ImageNet's mean and standard
+            deviation, and the mask (size, size) int32.
+        """
         return self.expand(*self.compact(image, mask))
 
     def compact(self, image, mask):
-        """Resize and crop: image (size, size, 3) and mask (size, size), both uint8."""
+        """Resize and crop one sample.
+
+        Args:
+            image: (height, width, 3) uint8.
+            mask: (height, width, 1) uint8.
+
+        Returns:
+            The image (size, size, 3) and the mask (size, size), both uint8.
+        """
         image, mask = self._square(image, _BILINEAR), self._square(mask, _NEAREST)
         return image, mask.reshape((self.size, self.size))
 
     @staticmethod
     def expand(images, masks):
-        """Normalise images (..., size, size, 3) into (..., 3, size, size) float32, and make masks
-        (..., size, size) int32, where they are."""
+        """Normalise images and convert masks, on the context they are on.
+
+        Args:
+            images: (..., size, size, 3) uint8.
+            masks: (..., size, size) uint8.
+
+        Returns:
+            Images (..., 3, size, size) float32 and masks (..., size, size) int32.
+        """
         if not host.on_host(masks):
             return normalize(images), masks.astype("int32")
         labels, values = host.empty(masks.shape, np.int32, masks.context)
@@ -80,7 +116,7 @@ class Transform:
         return normalize(images), labels
 
     def _square(self, array, interpolation):
-        # Nearest neighbour for masks: an interpolated class number would be another class.
+        # Nearest neighbour for masks: an interpolated class number would be a different class.
         if host.on_host(array):
             return host.copied(self._cropped(host.view(array), interpolation), array.context)
         array = nd.image.resize(array, size=self.size, keep_ratio=True, interp=interpolation)
@@ -99,8 +135,14 @@ class Transform:
 
 
 def normalize(images: nd.NDArray) -> nd.NDArray:
-    """Return images (..., height, width, 3) uint8 as (..., 3, height, width) float32, normalised
-    with ImageNet's mean and deviation; on the context they are on."""
+    """Normalise images with ImageNet's mean and standard deviation, on the context they are on.
+
+    Args:
+        images: (..., height, width, 3) uint8.
+
+    Returns:
+        (..., 3, height, width) float32.
+    """
     if not host.on_host(images):
         return _by_operators(images)
     *samples, height, width, channels = images.shape
@@ -119,6 +161,6 @@ def _by_operators(images):
 
 @functools.lru_cache(None)
 def _table() -> np.ndarray:
-    """Return what becomes of every value of a pixel in each of the channels, (3, 256)."""
+    """Return the normalised value of each pixel value in each channel, (3, 256) float32."""
     values = np.repeat(np.arange(256, dtype=np.uint8), 3).reshape((1, 256, 3))
     return _by_operators(nd.array(values, dtype="uint8")).asnumpy().reshape((3, 256))

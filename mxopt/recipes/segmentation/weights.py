@@ -1,11 +1,11 @@
-"""DeepLabv3 on MobileNetV2 with its weights from Pascal VOC, and new heads for other classes.
+"""Load DeepLabv3 on MobileNetV2 with weights from Pascal VOC, and give it heads for other classes.
 
     >>> net = load(mx.cpu())                                  # doctest: +SKIP
     >>> net(nd.zeros((4, 3, 240, 240))).shape                 # doctest: +SKIP
     (4, 2, 240, 240)
 
-The weights are those of a quantised TensorFlow Lite file, turned back into float32, with batch
-normalisation folded into them.
+The weights come from a quantised TensorFlow Lite file and are converted back to float32. Batch
+normalisation is folded into them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mxopt.data import locate, verify
 from mxopt.recipes.segmentation.mobilenet_deeplab import VOC_CLASSES, MobileNetDeepLab
 from mxopt.recipes.segmentation.tflite import Convolution, read
 
-# Pascal VOC's classes begin with the background; people are number 15.
+# Pascal VOC's class 0 is the background, class 15 a person.
 VOC_BACKGROUND, VOC_PERSON = 0, 15
 _SOURCE, _FILE = "deeplab-mobilenetv2", "deeplabv3_mnv2_pascal_quant.tflite"
 
@@ -34,20 +34,21 @@ def load(
     reset_head: bool = False,
     **options,
 ):
-    """Return the network with weights from Pascal VOC on the contexts, ready to be trained.
+    """Return the network with weights from Pascal VOC on the contexts, ready for training.
 
     Args:
         contexts: one context or a list of them.
-        classes: 21 keeps the original's scores, 2 makes them background and person (see
-            :func:`person_head`), another number starts the last layer anew, at random.
-        weights: a .tflite file; ``None`` takes the published one, from where
-            ``mxopt.data.locate`` finds it, and checks its SHA-256.
-        reset_head: whether to start the last layer anew even if the weights have scores for these
+        classes: number of classes. 21 keeps the original last layer, 2 reduces it to background and
+            person (see :func:`person_head`), any other number replaces it by one with random
+            weights.
+        weights: a .tflite file; ``None`` takes the published one as found by
+            ``mxopt.data.locate`` and checks its SHA-256.
+        reset_head: whether to replace the last layer by one with random weights even for 2 or 21
             classes, as is usual in fine-tuning (the chapter does).
-        options: the others of :class:`MobileNetDeepLab`.
+        options: the other arguments of :class:`MobileNetDeepLab`.
 
     Raises:
-        DataError: the weights are not to be had, damaged, or of another network.
+        DataError: the weights are unavailable, damaged, or those of another network.
         PlanError: as for :class:`MobileNetDeepLab`.
     """
     net = MobileNetDeepLab(**options)
@@ -71,8 +72,8 @@ def copy_weights(net: MobileNetDeepLab, convolutions: list[Convolution]) -> None
     """Copy the weights of a file's convolutions into a network of 21 classes.
 
     Args:
-        net: the network, initialized.
-        convolutions: in the order of ``net.convolutions()``.
+        net: the initialised network.
+        convolutions: the file's convolutions, in the order of ``net.convolutions()``.
 
     Raises:
         DataError: the convolutions differ in number, shape, stride or dilation.
@@ -86,8 +87,8 @@ def copy_weights(net: MobileNetDeepLab, convolutions: list[Convolution]) -> None
         theirs = weight.shape, found.stride, found.dilation
         if mine != theirs or bias.shape != layer.bias.shape:
             raise DataError(
-                f"convolution {number} has shape, stride and dilation {mine} and a bias of "
-                f"{layer.bias.shape}, in the file they are {theirs} and {bias.shape}"
+                f"convolution {number} has shape, stride and dilation {mine} and a bias of shape "
+                f"{layer.bias.shape}; in the file they are {theirs} and {bias.shape}"
             )
         if net.mirrored:
             weight = weight[:, :, ::-1, ::-1]
@@ -98,10 +99,13 @@ def copy_weights(net: MobileNetDeepLab, convolutions: list[Convolution]) -> None
 def person_head(net: MobileNetDeepLab) -> None:
     """Reduce the scores from Pascal VOC's 21 classes to two, background and person.
 
-    The two rows of the last layer stay as they are, and 19 are dropped, so that the network finds
-    people before any fine-tuning. Exact would be the logarithm of a sum of exponentials over all
-    classes but one as the background, which a layer cannot hold; where people are in a picture,
-    their rivals are rarely the other 19.
+    The last layer keeps these two rows and drops the other 19, so the network finds people without
+    fine-tuning. The exact background score would be the logarithm of the sum of exponentials of all
+    scores but the person's, which a linear layer cannot compute. The difference is small, because
+    pixels of people rarely score high in the 19 other classes.
+
+    Args:
+        net: the network, initialised, with 21 classes.
     """
     rows = [VOC_BACKGROUND, VOC_PERSON]
     context = net.head.scores.weight.list_ctx()[0]
@@ -114,10 +118,15 @@ def person_head(net: MobileNetDeepLab) -> None:
 
 
 def new_head(net: MobileNetDeepLab, classes: int) -> None:
-    """Replace the last layer by one with random weights (Xavier) for other classes."""
+    """Replace the last layer by one with random weights (Xavier).
+
+    Args:
+        net: the network, initialised.
+        classes: number of classes of the new layer.
+    """
     head = net.head
     contexts = head.scores.weight.list_ctx()
     with head.name_scope():
         head.scores = nn.Conv2D(classes, 1, in_channels=head.scores.weight.shape[1])
     head.scores.initialize(mx.init.Xavier(), ctx=contexts)
-    net.head = head  # set anew, it makes a hybridised network forget its graph of the old layer
+    net.head = head  # the assignment clears a hybridised network's cached graph of the old layer

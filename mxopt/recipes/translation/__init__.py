@@ -1,1 +1,1 @@
-"""Translation with a Transformer: the third recipe of the chapter."""
+"""Translation with a Transformer: the chapter's third recipe."""

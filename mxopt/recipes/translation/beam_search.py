@@ -1,9 +1,9 @@
-"""Translating with a trained network: beam search over many sentences at once, BLEU and chrF.
+"""Translate with a trained network: beam search over many sentences at once, BLEU and chrF.
 
-GluonNLP's one-step decoder computes every earlier word again for each new one, and its
-``BeamSearchSampler`` copies all states and a table of every candidate at each step. Here a word's
-keys and values are kept, what the encoder said is stored once for all beams of a sentence, and a
-sentence that is done leaves the batch.
+GluonNLP's one-step decoder computes all earlier words again for each new one, and its
+``BeamSearchSampler`` copies all states and a table of every candidate at each step. Here the keys
+and values of each word are kept, the encoder's output is stored once for all beams of a sentence,
+and a finished sentence is removed from the batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mxopt.recipes.translation.cpu_operators import Pass
 from mxopt.recipes.translation.transformer import Translator
 
 BOS, EOS = 2, 3
-# Of the length penalty in Wu et al., "Google's Neural Machine Translation System" (2016), eq. 14.
+# From the length penalty of Wu et al., "Google's Neural Machine Translation System" (2016), eq. 14.
 _PENALTY_OFFSET = 5
 
 
@@ -33,25 +33,26 @@ def translate_all(
     eos: int = EOS,
     batch_size: int = 64,
 ) -> list[list[int]]:
-    """Translate sentences, each the most likely one that a beam search finds.
+    """Translate sentences by beam search.
 
     Args:
         net: a translator with its parameters on one context.
-        sources: words of each sentence, without ``bos`` and ``eos``.
-        beam: hypotheses kept for a sentence; 1 takes the likeliest word at each step.
-        alpha: of the length penalty ((5 + length) / 6) ** alpha that log-probabilities are divided
-            by; 0 favours short translations.
-        max_length: words of the longest translation, ``eos`` included; if not given, twice those
-            of its source and 10 more.
-        bos, eos: ids of the begin and the end of a sentence.
-        batch_size: sentences searched at a time; they are taken in order of length.
+        sources: word ids of each sentence, without ``bos`` and ``eos``.
+        beam: hypotheses kept for a sentence; 1 takes the most likely word at each step (greedy).
+        alpha: exponent of the length penalty ((5 + length) / 6) ** alpha, which divides
+            log-probabilities; 0 favours short translations.
+        max_length: maximum number of words of a translation, ``eos`` included; if not given, twice
+            the words of its source plus 10, where ``eos`` counts as a word of the source.
+        bos: id of the begin of a sentence.
+        eos: id of the end of a sentence.
+        batch_size: number of sentences searched together; they are sorted by length.
 
     Returns:
-        The words of each translation, in the order of the sources, without ``bos`` and ``eos``.
+        The word ids of each translation, in the order of the sources, without ``bos`` and ``eos``.
 
     Raises:
-        PlanError: the beam or the batch size is less than 1, or alpha is less than 0.
-        DataError: a source, or ``max_length``, is longer than the network has positions for.
+        PlanError: ``beam`` or ``batch_size`` is less than 1, or ``alpha`` is less than 0.
+        DataError: a source, or ``max_length``, is longer than the network's table of positions.
     """
     if beam < 1 or batch_size < 1:
         raise PlanError(f"beam={beam} and batch_size={batch_size} must be at least 1")
@@ -77,13 +78,17 @@ def translate_all(
 def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict:
     """Score translations against one reference each.
 
+    Args:
+        hypotheses: the translations.
+        references: the correct translations, in the same order.
+
     Returns:
         ``bleu`` and ``chrf``, both 0 to 100, and sacrebleu's ``bleu_signature`` and
-        ``chrf_signature``, without which such numbers cannot be compared (Post, "A Call for
+        ``chrf_signature``, without which such scores cannot be compared (Post, "A Call for
         Clarity in Reporting BLEU Scores", 2018).
 
     Raises:
-        DataError: there are no sentences, or not as many of one as of the other.
+        DataError: there are no sentences, or the two numbers of sentences differ.
     """
     if len(hypotheses) != len(references) or not references:
         raise DataError(
@@ -98,7 +103,7 @@ def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict:
 
 
 def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
-    """Return the best translation of each source; as long a batch as there are sources."""
+    """Return the best translation of each source; all sources are one batch."""
 
     def penalty(length):
         return ((_PENALTY_OFFSET + length) / (_PENALTY_OFFSET + 1)) ** alpha
@@ -107,7 +112,8 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
         decoder = _Decoder(net, sources)
         rows = np.arange(len(sources))  # which source a row of the arrays below belongs to
         best: list = [None] * len(sources)
-        # One hypothesis for a source at first; words (rows, beam, length), log-probabilities.
+        # A source begins with one hypothesis. words is (rows, beam, length), the others (rows,
+        # beam).
         words = np.zeros((len(rows), 1, 0), np.int64)
         logs = np.zeros((len(rows), 1))
         alive = np.ones((len(rows), 1), bool)
@@ -117,7 +123,7 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
         while len(rows):
             length += 1
             ids, gains = decoder.step(last, beam)
-            # Candidates: every live hypothesis with each of its likeliest words, and the done ones.
+            # Candidates: each live hypothesis with each of its likeliest words; each finished one.
             candidates = np.where(alive[..., None], (logs[..., None] + gains) / penalty(length),
                                   -np.inf)  # fmt: skip
             width = candidates.shape[2]
@@ -138,7 +144,8 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
             alive = new & (word != eos) & np.isfinite(scores)
             logs = np.where(alive, scores * penalty(length), -np.inf)
 
-            # A live hypothesis can at best end at once without losing anything, at the limit.
+            # The best possible score of a live hypothesis: no further loss of log-probability,
+            # divided by the penalty at the longest length.
             hope = (logs / penalty(limits[rows])[:, None]).max(axis=1)
             done = (hope <= scores[:, 0]) & ~alive[:, 0] | (length >= limits[rows])
             for row in np.flatnonzero(done):
@@ -156,7 +163,7 @@ def _until(words: list[int], end: int) -> list[int]:
 
 
 class _Decoder:
-    """The network as it is after some words, for a batch of sources with some beams each."""
+    """The decoder's state after some words, for a batch of sources with some beams each."""
 
     def __init__(self, net: Translator, sources: list[list[int]]):
         context = net.projection.weight.list_ctx()[0]
@@ -166,7 +173,7 @@ class _Decoder:
             row[: len(source)] = source
         ids, lengths = nd.array(ids, ctx=context), nd.array(lengths, ctx=context)
         net.check_lengths(ids, ids[:, :1])
-        # Nothing is dropped here, and forward MXNet's own layer norm is the quick one.
+        # No dropout, and MXNet's own layer norm, which is the faster one in a forward pass.
         self._run = Pass(nd, lengths, (), net.units, net.heads, dropout=0)
         self._net, self._context = net, context
         self._padding = net.padding(nd, ids, lengths)
@@ -177,8 +184,14 @@ class _Decoder:
         self._length = 0
 
     def step(self, words: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest words after words (rows, beam), which follow those of the steps
-        before: ids and log-probabilities, both (rows, beam, count).
+        """Append one word to each hypothesis and return the likeliest words after it.
+
+        Args:
+            words: ids, (rows, beam).
+            count: number of words to return, at most.
+
+        Returns:
+            Ids and log-probabilities, both (rows, beam, count).
         """
         run, net = self._run, self._net
         rows, beam = words.shape
@@ -190,7 +203,7 @@ class _Decoder:
         x = run.norm(x, net.decoder.layer_norm, ids)
         padding = nd.broadcast_axis(self._padding, axis=1, size=beam)
         for layer, cell in enumerate(net.decoder.transformer_cells):
-            # Each hypothesis looks at its own words, so here it is a sample of one word.
+            # Each hypothesis attends to its own words, so here it is a sample of one word.
             alone = x.reshape((rows * beam, 1, -1))
             own = run.memory(alone, cell.attention_cell_in)
             if self._past[layer]:
@@ -198,7 +211,7 @@ class _Decoder:
             self._past[layer] = own
             read = run.attend(alone, own, cell.attention_cell_in).reshape((rows, beam, -1))
             x = run.residual(x, run.layer(read, cell.proj_in), cell.layer_norm_in, ids)
-            # All hypotheses of a sentence look at the same source, as words of one sample.
+            # All hypotheses of a sentence attend to the same source, as words of one sample.
             read = run.attend(x, self._memory[layer], cell.attention_cell_inter, padding)
             x = run.residual(x, run.layer(read, cell.proj_inter), cell.layer_norm_inter, ids)
             x = run.feed_forward(x, cell.ffn, ids)
@@ -208,12 +221,17 @@ class _Decoder:
         count = min(count, net.vocabulary)
         logs, ids = nd.topk(logs, k=count, axis=-1, ret_typ="both", dtype="int32")
         logs, ids = logs.asnumpy().astype(np.float64), ids.asnumpy()
-        # In the order of the vocabulary, so that of equal scores the same one is always first.
+        # In the order of the vocabulary: of equal scores, always the same one comes first.
         order = ids.argsort(axis=-1)
         return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(logs, order, axis=-1)
 
     def keep(self, rows: np.ndarray, parents: np.ndarray) -> None:
-        """Go on with these rows, and in each with the hypotheses that these beams had before."""
+        """Keep only these rows, and in each the hypotheses that were at these beams.
+
+        Args:
+            rows: indices of rows.
+            parents: indices of beams before, (rows, beam).
+        """
         if not len(rows):
             return
         hypotheses = (rows[:, None] * self._beam + parents).reshape(-1)

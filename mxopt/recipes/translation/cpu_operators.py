@@ -1,24 +1,23 @@
-"""The arithmetic of a Transformer layer in operators that MXNet 1.9.1 is quick at on a processor.
+"""A Transformer layer computed by operators that are fast on a CPU in MXNet 1.9.1.
 
-The parameters are those of GluonNLP's cells and the numbers are the same (each piece is tested
-against GluonNLP); only the way there differs, for reasons that a profile of one training step
-shows:
+The parameters are those of GluonNLP's cells and the results are equal (each piece is tested against
+GluonNLP). A profile of one training step shows why the operators differ:
 
 ``attention``
-    GluonNLP fills masked scores, takes the softmax and multiplies by the mask again. A large
-    negative number added before the softmax says the same in one operator, and the sum of all
-    masks is made once for a step instead of once for a layer.
+    GluonNLP fills masked scores, takes the softmax and multiplies by the mask again. Adding a large
+    negative number before the softmax has the same effect in one operator, and the sum of all masks
+    is computed once per step instead of once per layer.
 ``norm``
-    ``LayerNorm`` is quick forward and slow backward: its sums over an axis run an element at a
-    time. A sum over an axis is a product with a vector of ones, and a broadcast is a product with
-    a column of ones, so here both are left to the matrix product, in both directions.
+    ``LayerNorm`` is fast forward and slow backward: its sums over an axis process one element at a
+    time. A sum over an axis is a product with a vector of ones, and a broadcast is a product with a
+    column of ones, so here matrix products compute both, forward and backward.
 ``dropout``
-    A random number for each element costs more than the layer norm behind it. Here a step draws a
-    few hundred random rows, and each position of each layer takes one of them at random. Every
+    A random number for each element costs more than the layer norm that follows. Here a step draws
+    a few hundred random rows, and each position of each layer takes one of them at random. Every
     element is still dropped with the same probability and independently of the others in its row;
     two positions share a row with probability 1 / ``ROWS``.
 
-On a GPU, MXNet's own operators are the quick ones: use none of these there.
+On a GPU MXNet's own operators are faster: use none of these there.
 """
 
 from __future__ import annotations
@@ -27,20 +26,26 @@ from mxnet import symbol
 
 PIECES = ("attention", "norm", "dropout")
 ROWS = 512
-# Added to a masked score: exp(NEVER) is 0 in float32, and float16 can still hold it.
+# Added to a masked score: exp(NEVER) is 0 in float32, and NEVER fits into float16.
 NEVER = -1e4
 
 
 class Pass:
-    """One forward pass over arrays or symbols: what every layer of it shares.
+    """One forward pass over arrays or symbols, with the values that all its layers share.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``, as ``hybrid_forward`` gets it.
-        lengths: (samples,) float32, an input of the network. Constants are derived from it rather
-            than from parameters, whose gradient would then pass through them.
-        fast: names out of ``PIECES``.
-        units, heads: of every layer.
-        dropout: probability of an element to be dropped in training.
+        lengths: (samples,) float32, an input of the network. Constants are derived from it and not
+            from parameters, because gradients would flow through them.
+        fast: names from ``PIECES``.
+        units: width of every layer.
+        heads: number of attention heads of every layer.
+        dropout: probability of dropping an element in training.
+
+    Attributes:
+        F: as above.
+        units: as above.
+        heads: as above.
     """
 
     def __init__(self, F, lengths, fast, units: int, heads: int, dropout: float):
@@ -58,21 +63,43 @@ class Pass:
         return parameter.var() if self._context is None else parameter.data(self._context)
 
     def ones(self, rows: int, columns: int):
-        """Return a constant array of ones."""
+        """Return a constant array of ones, (rows, columns) float32.
+
+        Args:
+            rows: number of rows.
+            columns: number of columns.
+        """
         return self.F.broadcast_to(self._one, shape=(rows, columns))
 
     def dense(self, x, weight, units: int, bias=None):
-        """Return x (..., n) times a weight (units, n), plus a bias (units,) if there is one."""
+        """Return the product of x and a weight, plus a bias if there is one: (..., units).
+
+        Args:
+            x: (..., n).
+            weight: (units, n).
+            units: width of the result.
+            bias: (units,), or None.
+        """
         inputs = (x, weight) if bias is None else (x, weight, bias)
         return self.F.FullyConnected(*inputs, num_hidden=units, no_bias=bias is None, flatten=False)
 
     def layer(self, x, block):
-        """Return a ``Dense`` block's output without its activation."""
+        """Return the output of a ``Dense`` block without its activation.
+
+        Args:
+            x: the input, (..., n).
+            block: an ``nn.Dense``.
+        """
         bias = None if block.bias is None else self.value(block.bias)
         return self.dense(x, self.value(block.weight), block.weight.shape[0], bias)
 
     def drop(self, x, ids):
-        """Drop elements of x (samples, length, units); ids is (samples, length)."""
+        """Return x with dropout applied.
+
+        Args:
+            x: (samples, length, units).
+            ids: any array (samples, length); only its shape is used.
+        """
         F = self.F
         if not self._dropout:
             return x
@@ -82,15 +109,21 @@ class Pass:
         return F.elemwise_mul(x, rows)
 
     def norm(self, x, block, ids):
-        """Normalise x (samples, length, units) over its last axis, as ``LayerNorm`` does."""
+        """Normalise x over its last axis, as ``LayerNorm`` does.
+
+        Args:
+            x: (samples, length, units).
+            block: an ``nn.LayerNorm``, for its parameters.
+            ids: any array (samples, length); only its shape is used.
+        """
         F, units = self.F, self.units
         gamma, beta, epsilon = self.value(block.gamma), self.value(block.beta), block._epsilon
         if "norm" not in self._fast:
             return F.LayerNorm(x, gamma, beta, axis=-1, eps=epsilon)
-        # Minus the mean, since a sum has nothing to do in its gradient, and a difference has.
+        # The negative mean: the gradient of a sum needs no computation, that of a difference does.
         mean = self.dense(x, self.ones(1, units) / -units, 1)
         centred = F.elemwise_add(x, self.dense(mean, self.ones(units, 1), units))
-        # x / sqrt(sum of squares + units * epsilon), which is short of a factor sqrt(units).
+        # x / sqrt(sum of squares + units * epsilon); the factor sqrt(units) follows in the scale.
         flat = F.L2Normalization(F.reshape(centred, shape=(-3, 0)), eps=epsilon * units)
         ones = F.ones_like(F.expand_dims(ids, axis=-1))
         scale = self.dense(ones, F.reshape(gamma, shape=(-1, 1)) * units**0.5, units)
@@ -99,11 +132,17 @@ class Pass:
         return F.elemwise_add(scaled, shift)
 
     def embed(self, ids, embedding, part):
-        """Return embedded ids (samples, length, units) with their positions, normalised."""
+        """Return the sum of word and position embeddings, normalised: (samples, length, units).
+
+        Args:
+            ids: (samples, length) float32.
+            embedding: an ``nn.Embedding``.
+            part: GluonNLP's encoder or decoder, for its positions and layer norm.
+        """
         F = self.F
         words, units = embedding.weight.shape
         x = F.Embedding(ids, self.value(embedding.weight), input_dim=words, output_dim=units)
-        # Rows of the table for every sample: a broadcast sum would be slow in the gradient.
+        # Each sample looks up the rows of its positions: the gradient of a broadcast sum is slow.
         steps = F.reshape(F.contrib.arange_like(ids, axis=1), shape=(1, -1))
         rows = F.broadcast_like(steps, ids, lhs_axes=(0,), rhs_axes=(0,))
         positions = F.take(self.value(part.position_weight), rows)
@@ -121,17 +160,25 @@ class Pass:
         return self.F.reshape(self.F.transpose(x, axes=(0, 2, 1, 3)), shape=(0, 0, -1))
 
     def memory(self, x, cell):
-        """Return the keys and values that an attention cell makes of x, both split."""
+        """Return the keys and values of an attention cell, both as :meth:`split` returns them.
+
+        Args:
+            x: (samples, length, units).
+            cell: one of GluonNLP's attention cells.
+        """
         return self.split(self.layer(x, cell.proj_key)), self.split(self.layer(x, cell.proj_value))
 
     def attend(self, query, memory, cell, mask=None):
-        """Return what queries (samples, length, units) read from a memory of keys and values.
+        """Return the output of an attention cell, (samples, queries, units).
 
         Args:
+            query: (samples, queries, units).
+            memory: keys and values, as :meth:`memory` returns them.
+            cell: one of GluonNLP's attention cells.
             mask: added to the scores, (samples * heads, queries, keys): 0 or ``NEVER``.
         """
         F = self.F
-        # The scale of the scores goes onto the weight, which is smaller than what it multiplies.
+        # The scores are scaled by scaling the weight, which is smaller than the queries.
         weight = self.value(cell.proj_query.weight) * (self.units // self.heads) ** -0.5
         keys, values = memory
         scores = F.batch_dot(self.split(self.dense(query, weight, self.units)), keys,
@@ -144,10 +191,23 @@ class Pass:
         return self.merge(F.batch_dot(weights, values))
 
     def residual(self, x, change, norm, ids):
-        """Add what a sublayer changes to its input, and normalise."""
+        """Add the output of a sublayer to its input, and normalise.
+
+        Args:
+            x: the sublayer's input, (samples, length, units).
+            change: the sublayer's output, of the same shape.
+            norm: an ``nn.LayerNorm``, for its parameters.
+            ids: any array (samples, length); only its shape is used.
+        """
         return self.norm(self.F.elemwise_add(self.drop(change, ids), x), norm, ids)
 
     def feed_forward(self, x, block, ids):
-        """Return the position-wise feed-forward sublayer's output."""
+        """Return the output of the position-wise feed-forward sublayer.
+
+        Args:
+            x: (samples, length, units).
+            block: GluonNLP's ``PositionwiseFFN``, for its parameters.
+            ids: any array (samples, length); only its shape is used.
+        """
         hidden = self.F.Activation(self.layer(x, block.ffn_1), act_type="relu")
         return self.residual(x, self.layer(hidden, block.ffn_2), block.layer_norm, ids)

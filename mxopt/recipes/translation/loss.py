@@ -3,9 +3,9 @@
 With smoothing e over a vocabulary of V words, the target of a word y is (1 - e) on y plus e / V on
 every word (Szegedy et al., "Rethinking the Inception Architecture", 2016), and the loss of the
 scores s is  lse(s) - (1 - e) s[y] - e mean(s)  with lse the logarithm of the sum of exponentials.
-Nothing in that needs a table of (words, vocabulary) targets, which GluonNLP's ``LabelSmoothing``
-makes. For a batch of 128 x 18 words and a vocabulary of 8,000 each pass over such a table moves
-74 MB, and those passes are half of a naive training step.
+This needs no table of (words, vocabulary) targets, which GluonNLP's ``LabelSmoothing`` makes. For a
+batch of 128 x 18 words and a vocabulary of 8,000 each pass over such a table moves 74 MB, and those
+passes take half of a naive training step.
 """
 
 from __future__ import annotations
@@ -16,24 +16,28 @@ from mxopt.core.errors import PlanError
 from mxopt.recipes.translation.transformer import Translator
 
 FORMS = ("one-hot", "pick")
-# Below it a probability is no longer a normal float32; the loss of such a word is capped there.
+# About the smallest normal float32; smaller probabilities are raised to it, which caps the loss.
 _SMALLEST = 1.2e-38
 
 
 class TranslationLoss(gluon.HybridBlock):
-    """The loss of each sentence, summed over its words: of scores that a network has put out.
+    """The loss of each sentence, summed over its words, from a network's scores.
 
-    Takes scores (samples, length, vocabulary), the words that should have come out (samples,
-    length) and how many of them are not padding (samples,), which is also the number of words that
-    the sum is over. Returns (samples,) float32.
+    Takes scores (samples, length, vocabulary), the correct words (samples, length), and how many of
+    them are not padding (samples,); padding is left out of the sum. Returns (samples,) float32.
 
     Args:
         vocabulary: number of words that have a score.
         smoothing: share of the target that is spread over the whole vocabulary.
-        form: ``pick``, without a table of targets, or ``one-hot``, with one, as GluonNLP has it.
+        form: ``pick``, without a table of targets, or ``one-hot``, with one, as in GluonNLP.
+
+    Attributes:
+        vocabulary: as above.
+        smoothing: as above.
+        form: as above.
 
     Raises:
-        PlanError: there is no such form, or the smoothing is not a share.
+        PlanError: there is no such form, or the smoothing is not in [0, 1).
     """
 
     def __init__(self, vocabulary: int, smoothing: float = 0.1, form: str = "pick", **kwargs):
@@ -51,7 +55,7 @@ class TranslationLoss(gluon.HybridBlock):
             return _sum_of_real(F, -F.sum(log_probability * table, axis=-1), length)
         losses = F.pick(log_probability, words, axis=-1) * (smoothing - 1)
         if smoothing:
-            # A sum over an axis is quick as a product with a row of ones, and slow as F.sum.
+            # A sum over an axis is fast as a product with a row of ones, and slow as F.sum.
             one = F.reshape(F.ones_like(F.slice_axis(length, axis=0, begin=0, end=1)), shape=(1, 1))
             ones = F.broadcast_to(F.cast(one, "float32"), shape=(1, self.vocabulary))
             total = F.FullyConnected(
@@ -62,20 +66,25 @@ class TranslationLoss(gluon.HybridBlock):
 
 
 class TranslatorLoss(gluon.HybridBlock):
-    """A translator with its loss in the same graph, for which no scores need to be kept.
+    """A translator with its loss in the same graph, which does not keep the scores.
 
-    Takes what the translator takes and then the words that should have come out (samples, target
-    length); returns the losses (samples,), the numbers of :class:`TranslationLoss`.
+    Takes the translator's inputs and then the correct words (samples, target length); returns the
+    losses (samples,) float32, equal to those of :class:`TranslationLoss`.
 
-    The scores' gradient, (probability - target) for each word of the vocabulary, is only ever
-    multiplied: by the projection's weight, which gives the gradient of the states, and by the
-    states, which gives that of the weight. The product of probabilities and weight, the expected
-    row of the table, can as well be computed forward; then the backward pass has no array of
-    (words, vocabulary) to make. Of those, one is left: the scores, which become the probabilities.
+    The gradient of the scores, (probability - target) for each word of the vocabulary, is used in
+    two products only: with the projection's weight, for the gradient of the states, and with the
+    states, for the gradient of the weight. The product of probabilities and weight, the expected
+    row of the table, can be computed in the forward pass; then the backward pass makes no array of
+    shape (words, vocabulary). The forward pass makes one: the scores, overwritten by the
+    probabilities.
 
     Args:
-        translator: a :class:`~.transformer.Translator`, which stays usable on its own.
+        translator: a :class:`~.transformer.Translator`, which can still be used on its own.
         smoothing: as in :class:`TranslationLoss`.
+
+    Attributes:
+        translator: as above.
+        smoothing: as above.
 
     Raises:
         PlanError: the smoothing is not in [0, 1).
@@ -108,7 +117,7 @@ class TranslatorLoss(gluon.HybridBlock):
         mean = run.dense(row, across, net.units)
         ones = F.ones_like(F.expand_dims(words, axis=-1))
 
-        # What the loss pulls each state along: the expected row of the table less the target's.
+        # The loss's gradient for each state: the expected row of the table minus the target's row.
         own = F.Embedding(words, weight, input_dim=net.vocabulary, output_dim=net.units)
         target_row = own * (1 - smoothing) + run.dense(
             ones, F.transpose(mean) * smoothing, net.units
@@ -116,8 +125,8 @@ class TranslatorLoss(gluon.HybridBlock):
         pull = F.elemwise_sub(run.dense(probability, across, net.units), target_row)
         slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, net.units), 1)
         average = run.dense(fixed(states), fixed(mean), 1)
-        # The target's score is computed again, so that nobody else reads the scores and the
-        # probabilities take their place.
+        # The target's score is computed again: then only the softmax reads the scores, and can
+        # write the probabilities in their place.
         chosen = run.dense(F.elemwise_mul(fixed(states), fixed(own)), run.ones(1, net.units), 1)
         if bias is not None:
             column = F.reshape(bias, shape=(-1, 1))
@@ -132,13 +141,13 @@ class TranslatorLoss(gluon.HybridBlock):
 
         likely = F.maximum(F.pick(probability, words, axis=-1), _SMALLEST)
         value = smoothing * (chosen - average) - F.log(likely)
-        # The value of the loss with the gradient of the pull.
+        # The value of the loss, with the gradient of the slope.
         return _sum_of_real(F, slope + fixed(value - slope), target_length)
 
 
 def _checked(smoothing: float) -> float:
     if not 0 <= smoothing < 1:
-        raise PlanError(f"smoothing={smoothing!r} is not a share; take one from 0 to below 1")
+        raise PlanError(f"smoothing={smoothing!r} must be at least 0 and less than 1")
     return smoothing
 
 

@@ -1,8 +1,8 @@
 """Translation: English to German with a Transformer.
 
-The chapter's third recipe. Sentences are cut into subwords of one vocabulary for both languages,
-the network learns to name each next target word, and what it can is judged by translations: BLEU
-and chrF of beam search against what people wrote.
+The chapter's third recipe. Sentences are split into subwords of one vocabulary for both languages,
+and the network learns to predict each next target word. It is evaluated by translating with beam
+search and computing BLEU and chrF against human translations.
 
     >>> mxopt run translation bucketing=tokens batch_size=2048 optimizer=adam ...  # doctest: +SKIP
 """
@@ -37,8 +37,16 @@ SPLITS = ("train", "validation", "test")
 class WithLoss(gluon.HybridBlock):
     """A translator and the loss of its scores, as one block.
 
-    Takes what the translator takes and then the words that should have come out; returns the
-    losses (samples,), each the sum over a sentence's words.
+    Takes the translator's inputs and then the correct words (samples, target length); returns the
+    losses (samples,) float32, each summed over the words of a sentence.
+
+    Args:
+        net: a :class:`~mxopt.recipes.translation.transformer.Translator`.
+        loss: ``loss(scores, words, target_length)`` -> losses (samples,).
+
+    Attributes:
+        translator: ``net``.
+        loss: as above.
     """
 
     def __init__(self, net, loss, **kwargs):
@@ -77,27 +85,33 @@ def translation(
     Args:
         root: a folder with ``train``, ``validation`` and ``test`` files in two languages
             (``mxopt.data.ParallelFolder``); ``None`` takes Multi30k, or its stand-in.
-        source, target: the endings of the files in ``root``.
-        stand_in: whether to take the stand-in even where Multi30k is to be had.
-        pretrained: the chapter's own: WMT2016 in GluonNLP's byte pairs, and its
-            ``transformer_en_de_512`` as trained on WMT2014. ``vocabulary``, ``layers``, ``units``,
-            ``heads``, ``hidden`` and ``dropout`` are then those of that network.
-        limit: at most so many pairs of each split; ``None`` for all.
-        vocabulary: how many subwords, of both languages together.
-        longest: subwords that a sentence may have; ``too_long`` is what happens to a pair with
-            more: ``cut`` it there, ``drop`` it, or ``refuse`` the data.
-        layers, units, heads, hidden, dropout: of ``translator`` (``transformer``).
-        smoothing: of the labels.
-        cpu_operators: whether attention, norms and dropout are computed by operators that are quick
-            on a CPU, instead of GluonNLP's cells: the same numbers.
+        source: file name ending of the language in ``root`` to translate from.
+        target: file name ending of the language in ``root`` to translate to.
+        stand_in: whether to take the stand-in even if Multi30k is available.
+        pretrained: whether to take the chapter's data and network: WMT2016 in GluonNLP's byte
+            pairs, and GluonNLP's ``transformer_en_de_512`` trained on WMT2014. ``vocabulary``,
+            ``layers``, ``units``, ``heads``, ``hidden`` and ``dropout`` are those of that network.
+        limit: maximum number of pairs in each split; ``None`` for all.
+        vocabulary: number of subwords, of both languages together.
+        longest: maximum length of a sentence, in subwords.
+        too_long: what to do with a pair that has a longer sentence: ``cut`` it to ``longest``,
+            ``drop`` the pair, or ``refuse`` the data.
+        layers: number of layers of the encoder, and of the decoder.
+        units: width of a state.
+        heads: number of attention heads; must divide ``units``.
+        hidden: width inside the feed-forward sublayers.
+        dropout: probability of dropping an element in training.
+        smoothing: share of the target that label smoothing spreads over the vocabulary.
+        cpu_operators: whether to compute attention, norms and dropout by operators that are fast on
+            a CPU instead of GluonNLP's cells; the results are equal.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
-            ``fused`` (in one graph with the network): the same numbers.
+            ``fused`` (in one graph with the network); the results are equal.
         beam: width of the beam search that translates the test split; validation is greedy.
-        scored: how many sentences of the validation split are translated; ``None`` for all.
+        scored: number of sentences of the validation split to translate; ``None`` for all.
 
     Raises:
-        PlanError: there is no such loss, or as for the network.
-        DataError: the data is asked for and not to be had, or damaged.
+        PlanError: there is no such loss, or ``heads`` does not divide ``units``.
+        DataError: when the data is loaded, if it is unavailable or damaged.
     """
     if loss not in LOSSES:
         raise PlanError(f"loss={loss!r} is not a choice; take one of {', '.join(LOSSES)}")
@@ -145,10 +159,13 @@ def translate(net: Translator, data: Data, sentences, beam: int = 4) -> list[str
     """Translate sentences with a trained network.
 
     Args:
-        net: what a recipe's network holds as ``translator``.
-        data: of the recipe, which knows how sentences are cut into subwords.
-        sentences: text in the source language.
+        net: the attribute ``translator`` of the recipe's network.
+        data: the recipe's data, with the vocabulary of subwords.
+        sentences: strings in the source language.
         beam: width of the beam search; 1 is greedy.
+
+    Returns:
+        One translation for each sentence.
     """
     words = [data.transform(sentence, "")[0] for sentence in sentences]
     vocabulary = data.collate.vocabulary
@@ -157,7 +174,7 @@ def translate(net: Translator, data: Data, sentences, beam: int = 4) -> list[str
 
 
 def _text(root, source, target, stand_in):
-    """Return the kind and the origin of the splits, and the splits."""
+    """Return (kind, origin, splits by name) of the text."""
     if root:
         return "real", "given folder", {n: ParallelFolder(root, n, source, target) for n in SPLITS}
     found = sources.stand_in("multi30k") if stand_in else sources.locate("multi30k")
@@ -165,17 +182,17 @@ def _text(root, source, target, stand_in):
 
 
 def fetch_pretrained():
-    """Fetch what the chapter's own data and network need, so that measured processes find it.
+    """Download the chapter's data and weights, so that measured processes need no network.
 
     Raises:
-        DataError: the text or the weights are not to be had.
+        DataError: the text or the weights are unavailable.
     """
     wmt.prepare()
     try:
         transformer_en_de_512()
     except wmt.FETCH_ERRORS as error:
         raise DataError(
-            f"the weights of {MODEL}, which GluonNLP fetches, are not to be had ({error}). "
+            f"GluonNLP could not download the weights of {MODEL} ({error}). "
             "Connect to the network, or put GluonNLP's files under ~/.mxnet/models."
         ) from error
 
@@ -186,14 +203,14 @@ def _wmt(limit, longest, too_long):
     _, source, target = transformer_en_de_512(pretrained=False)
     if source.idx_to_token != target.idx_to_token:
         raise DataError(
-            f"the vocabularies of {MODEL} have {len(source):,} and {len(target):,} words and are "
-            "not the same, which the recipe needs; take the files that GluonNLP 0.10 publishes"
+            f"the source and target vocabularies of {MODEL} ({len(source):,} and {len(target):,} "
+            "words) must be the same and are not; use the files that GluonNLP 0.10 publishes"
         )
     return _data("real", "GluonNLP", splits, limit, wmt.BytePairs(target), longest, too_long)
 
 
 def _data(kind, origin, splits, limit, vocabulary, longest, too_long):
-    """Return the recipe's data; ``vocabulary`` is one, or the size of one that is learned."""
+    """Return the recipe's data; ``vocabulary`` is a vocabulary, or the size of one to train."""
     if limit:
         splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
     subwords = vocabulary

@@ -1,13 +1,13 @@
-"""A Transformer that translates: GluonNLP's encoder and decoder as one graph.
+"""A Transformer for translation: GluonNLP's encoder and decoder as one graph.
 
-GluonNLP's ``NMTModel`` hybridises its parts, but runs the code between them, masks and all, in
-Python. :class:`Translator` holds the same parts and is one hybrid block, so that a training step's
-forward pass is one cached operator. It computes either with GluonNLP's cells (``fast=()``) or with
-the same parameters in the operators of :mod:`mxopt.recipes.translation.cpu_operators`.
+GluonNLP's ``NMTModel`` hybridises its parts, but the code between them, such as that of the masks,
+runs in Python. :class:`Translator` has the same parts and is one hybrid block, so the forward pass
+of a training step is one cached operator. It computes either with GluonNLP's cells (``fast=()``) or
+with the same parameters in the operators of :mod:`mxopt.recipes.translation.cpu_operators`.
 
-The architecture is that of Vaswani et al., "Attention Is All You Need" (2017), with one table for
-both languages and the output (Press and Wolf, "Using the Output Embedding to Improve Language
-Models", 2017) unless told otherwise.
+The architecture is that of Vaswani et al., "Attention Is All You Need" (2017). By default one table
+is shared by both languages and the output (Press and Wolf, "Using the Output Embedding to Improve
+Language Models", 2017).
 """
 
 from __future__ import annotations
@@ -22,22 +22,32 @@ from mxopt.recipes.translation.cpu_operators import NEVER, PIECES, Pass
 
 
 class Translator(gluon.HybridBlock):
-    """Scores every next target word, given the source and the target words before it.
+    """Score every next target word, given the source and the target words before it.
 
     Takes source ids (samples, source length), target ids that start with the begin-of-sentence id
     (samples, target length), and how many of each are not padding, (samples,) each; ids may be
-    int32 or float32. Returns scores (samples, target length, vocabulary); at padding they are those
-    of a state of zeros.
+    int32 or float32. Returns scores (samples, target length, vocabulary) float32; those at padding
+    are computed from a state of zeros.
 
     Args:
-        encoder, decoder: of GluonNLP, with everything between embedding and projection.
-        source_embedding, target_embedding: ``nn.Embedding``; may be one block.
-        projection: ``nn.Dense`` to the vocabulary; may hold the embedding's weight.
-        fast: names out of ``transformer_pieces.PIECES``; without any, GluonNLP's cells compute.
+        encoder: GluonNLP's encoder, all layers after the embedding.
+        decoder: GluonNLP's decoder, all layers between embedding and projection.
+        source_embedding: an ``nn.Embedding``.
+        target_embedding: an ``nn.Embedding``; may be the same block.
+        projection: an ``nn.Dense`` to the vocabulary; may share the embedding's weight.
+        fast: names from ``cpu_operators.PIECES``; if empty, GluonNLP's cells are used.
+
+    Attributes:
+        vocabulary: number of words that get a score.
+        units: width of a state.
+        heads: number of attention heads.
+        dropout: probability of dropping an element in training.
+        max_source_length: longest source, in words of the vocabulary.
+        max_target_length: longest target, in words of the vocabulary.
 
     Raises:
-        PlanError: there is no such piece.
-        DataError: a batch is longer than the table of positions.
+        PlanError: ``fast`` has an unknown name.
+        DataError: in a forward pass, if a batch is longer than the table of positions.
     """
 
     def __init__(
@@ -64,10 +74,14 @@ class Translator(gluon.HybridBlock):
         return super().forward(source, target, *args)
 
     def check_lengths(self, source, target) -> None:
-        """Make sure that there is a position for every word, if the arguments are arrays.
+        """Check that the table of positions is long enough; symbols are not checked.
+
+        Args:
+            source: ids, (samples, source length).
+            target: ids, (samples, target length).
 
         Raises:
-            DataError: there is not.
+            DataError: a sentence is longer than the table.
         """
         for name, ids, longest in (
             ("source", source, self.max_source_length),
@@ -85,8 +99,16 @@ class Translator(gluon.HybridBlock):
         return self.projection(self.states(F, source, target, source_length, target_length))
 
     def states(self, F, source, target, source_length, target_length):
-        """Return what the projection turns into scores, (samples, target length, units)."""
-        # GluonNLP's masks are made of float32 positions, which are not compared to whole numbers.
+        """Return the decoder's output, (samples, target length, units).
+
+        Args:
+            F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+            source: ids, (samples, source length).
+            target: ids, (samples, target length).
+            source_length: words that are not padding, (samples,).
+            target_length: words that are not padding, (samples,).
+        """
+        # GluonNLP's masks compare float32 positions, which MXNet cannot compare with integers.
         arrays = (source, target, source_length, target_length)
         source, target, source_length, target_length = (F.cast(a, "float32") for a in arrays)
         if not self.fast:
@@ -97,7 +119,7 @@ class Translator(gluon.HybridBlock):
         steps = F.contrib.arange_like(target, axis=1)
         later = F.broadcast_greater(F.reshape(steps, (1, -1)), F.reshape(steps, (-1, 1)))
         heads = F.repeat(F.zeros_like(target), repeats=self.heads, axis=0)
-        # Padding comes after every real word, which therefore never looks at it.
+        # Padding comes after every real word, so the causal mask also hides it.
         causal = F.broadcast_add(F.expand_dims(heads, axis=1), F.expand_dims(later * NEVER, axis=0))
         across = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
         x = run.embed(target, self.target_embedding, self.decoder)
@@ -113,17 +135,34 @@ class Translator(gluon.HybridBlock):
         return F.SequenceMask(x, target_length, use_sequence_length=True, axis=1)
 
     def begin(self, F, lengths) -> Pass:
-        """Return a forward pass in this network's pieces."""
+        """Return a forward pass with this network's settings.
+
+        Args:
+            F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+            lengths: (samples,) float32, an input of the network.
+        """
         return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
 
     def padding(self, F, source, source_length):
-        """Return what is added to the scores of source words: (samples * heads, 1, length)."""
+        """Return the mask added to the scores of source words: (samples * heads, 1, length).
+
+        Args:
+            F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+            source: ids, (samples, length) float32.
+            source_length: words that are not padding, (samples,) float32.
+        """
         steps = F.reshape(F.contrib.arange_like(source, axis=1), shape=(1, -1))
         beyond = F.broadcast_greater_equal(steps, F.reshape(source_length, shape=(-1, 1)))
         return F.expand_dims(F.repeat(beyond * NEVER, repeats=self.heads, axis=0), axis=1)
 
     def encode(self, run: Pass, source, padding):
-        """Return the encoder's output (samples, length, units)."""
+        """Return the encoder's output (samples, length, units).
+
+        Args:
+            run: the forward pass, from :meth:`begin`.
+            source: ids, (samples, length) float32.
+            padding: as :meth:`padding` returns it.
+        """
         F = run.F
         heads = F.repeat(F.zeros_like(source), repeats=self.heads, axis=0)
         padding = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
@@ -158,16 +197,18 @@ def translator(
 
     Args:
         vocabulary: number of words, of both languages together if ``tied``.
-        layers: of the encoder, and of the decoder.
-        units, heads, hidden: width of a state, attention heads, width inside the feed-forward
-            sublayers.
-        dropout: of embeddings, attention weights and every sublayer's output.
+        layers: number of layers of the encoder, and of the decoder.
+        units: width of a state.
+        heads: number of attention heads.
+        hidden: width inside the feed-forward sublayers.
+        dropout: probability of dropping elements of embeddings, attention weights and the output of
+            every sublayer.
         max_length: longest sentence, in words of the vocabulary.
-        tied: one table for source, target and projection, instead of three.
+        tied: whether source, target and projection share one table.
         fast: see :class:`Translator`.
 
     Raises:
-        PlanError: the heads do not divide the units.
+        PlanError: ``heads`` does not divide ``units``.
     """
     if units % heads:
         raise PlanError(f"units={units} cannot be divided among heads={heads}")
@@ -180,7 +221,7 @@ def translator(
         max_src_length=max_length,
         max_tgt_length=max_length,
     )
-    # The embedding is multiplied by sqrt(units) later, which makes its elements about 1.
+    # The embedding is multiplied by sqrt(units) later, so its elements are then of size 1.
     normal = init.Normal(units**-0.5)
     source = nn.Embedding(vocabulary, units, weight_initializer=normal)
     target = source if tied else nn.Embedding(vocabulary, units, weight_initializer=normal)
@@ -203,11 +244,12 @@ def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **opti
     Six layers of 512 units, trained on WMT2014 by GluonNLP's authors.
 
     Args:
-        pretrained: load the weights, from the network if they are not in GluonNLP's folder.
+        pretrained: whether to load the weights; they are downloaded if they are not in GluonNLP's
+            folder.
         fast: see :class:`Translator`.
-        context: where the weights are loaded; the processor if not given.
-        options: for ``gluonnlp.model.get_model``, such as ``src_vocab`` and ``tgt_vocab``, which
-            are otherwise those of ``WMT2014``.
+        context: where the weights are loaded; the CPU if not given.
+        options: for ``gluonnlp.model.get_model``, such as ``src_vocab`` and ``tgt_vocab``, whose
+            defaults are those of ``WMT2014``.
 
     Returns:
         (translator, source vocabulary, target vocabulary)
@@ -230,7 +272,7 @@ def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **opti
 
 
 def _complete_shapes(net: Translator, units: int) -> None:
-    """Give the parameters that GluonNLP leaves to the first batch the shape they will have."""
+    """Set the shapes that GluonNLP leaves unknown until the first batch."""
     for cells in (net.encoder.transformer_cells, net.decoder.transformer_cells):
         for cell in cells:
             hidden = cell.ffn.ffn_1.weight.shape[0]

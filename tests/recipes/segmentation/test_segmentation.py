@@ -200,11 +200,11 @@ def test_a_recipe_that_is_not_there_is_refused(name, says):
 
 @pytest.mark.fault(
     "network",
-    "the weights that GluonCV fetches are not to be had",
-    sees="the weights of deeplab_resnet101_coco, which GluonCV fetches, are not to be had (no "
-    "route to host). Connect to the network",
+    "the weights that GluonCV downloads are unavailable",
+    sees="GluonCV could not download the weights of deeplab_resnet101_coco (no route to host). "
+    "Connect to the network",
 )
-def test_weights_of_gluoncv_that_are_not_to_be_had_are_said(monkeypatch, sees):
+def test_weights_that_gluoncv_cannot_download_raise_a_data_error(monkeypatch, sees):
     from gluoncv import model_zoo
 
     def get_model(*_, **__):

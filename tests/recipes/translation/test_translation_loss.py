@@ -140,5 +140,5 @@ def test_a_loss_that_is_not_a_number_is_not_hidden(bad):
 def test_a_choice_that_does_not_exist_is_refused():
     with pytest.raises(PlanError, match="form='onehot' is not a choice; take one of one-hot, pick"):
         TranslationLoss(WORDS, form="onehot")
-    with pytest.raises(PlanError, match="smoothing=1 is not a share"):
+    with pytest.raises(PlanError, match="smoothing=1 must be at least 0 and less than 1"):
         TranslatorLoss(network(), smoothing=1)
