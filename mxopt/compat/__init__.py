@@ -1,8 +1,8 @@
-"""Lets MXNet 1.9.1, GluonCV 0.10.5 and GluonNLP 0.10 import and run on today's Python and NumPy.
+"""Make MXNet 1.9.1, GluonCV 0.10.5 and GluonNLP 0.10 import and run on current Python and NumPy.
 
-``import mxopt`` calls :func:`activate` before anything else; MXNet itself is not imported by it.
-Every patch is a :class:`~mxopt.compat.patch.Patch` with its reason and the release that broke what
-it mends, applied only where that is broken; :func:`patches` lists those at work in this process.
+``import mxopt`` calls :func:`activate` first; this does not import MXNet. Every patch is a
+:class:`~mxopt.compat.patch.Patch`, with its reason and the release that made it necessary. It is
+applied only where it is needed; :func:`patches` lists those applied in this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _active: list[Patch] = []
 _HOOK_PATCHES = (
     Patch(
         name="import hook",
-        reason="MXNet and GluonCV raise notices of deprecation and invalid escapes when imported",
+        reason="MXNet and GluonCV warn of deprecations and invalid escapes when imported",
         broken_since="Python 3.6 (escapes), NumPy 1.20, distutils of Python 3.10",
         applies=lambda: not hooks.installed(hooks.PackageFinder),
         apply=lambda: sys.meta_path.insert(0, hooks.PackageFinder()),
@@ -44,7 +44,7 @@ _HOOK_PATCHES = (
     ),
     Patch(
         name="CUDA 11 libraries",
-        reason="the dynamic loader does not look where NVIDIA's wheels put them",
+        reason="the dynamic loader does not search the folders of NVIDIA's wheels",
         broken_since="always, for libraries installed by pip",
         applies=lambda: "mxnet" not in sys.modules and cuda_build() is not None,
         apply=lambda: hooks.before_import("mxnet", cuda.load_cuda_libraries),
@@ -53,17 +53,18 @@ _HOOK_PATCHES = (
 
 
 def activate() -> None:
-    """Mend what is broken for MXNet, GluonCV and GluonNLP here; calling it again changes nothing.
+    """Apply the patches that MXNet, GluonCV and GluonNLP need here; a second call does nothing.
 
-    MXNet need not be installed. If it was imported before and works, that is kept.
+    MXNet need not be installed. If it is already imported and works, it is left as it is.
 
     Raises:
-        CompatError: an earlier ``import mxnet`` failed half way; its remains cannot be mended here.
+        CompatError: an earlier ``import mxnet`` failed half way, which cannot be repaired in the
+            same process.
     """
     if "mxnet" not in sys.modules and any(name.startswith("mxnet.") for name in sys.modules):
         raise CompatError(
-            "An earlier 'import mxnet' failed half way and its remains cannot be mended: "
-            "start Python (or the notebook's kernel) again and import mxopt before mxnet."
+            "An earlier 'import mxnet' failed half way and cannot be repeated in this process: "
+            "restart Python (or the notebook's kernel) and import mxopt before mxnet."
         )
     for patch in _HOOK_PATCHES + numpy_names.PATCHES + library_patches.PATCHES:
         if patch not in _active and patch.applies():
@@ -72,12 +73,16 @@ def activate() -> None:
 
 
 def patches() -> tuple[Patch, ...]:
-    """Return the patches at work in this process, in the order they were applied."""
+    """Return the patches applied in this process, in order."""
     return tuple(_active)
 
 
 def require_mxnet() -> None:
-    """Raise :class:`CompatError`, with the command that helps, unless one MXNet is installed."""
+    """Check that exactly one build of MXNet is installed.
+
+    Raises:
+        CompatError: there is none or more than one; the message has the command to run.
+    """
     if importlib.util.find_spec("mxnet") is None:
         raise CompatError(
             "MXNet is not installed here: run \"pip install 'mxopt[cpu]'\", "

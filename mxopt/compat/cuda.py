@@ -1,7 +1,8 @@
-"""Finds the CUDA 11 libraries that pip installed and loads them before MXNet's CUDA build.
+"""Find the CUDA 11 libraries that pip installed and load them before MXNet's CUDA build.
 
 NVIDIA's wheels put their libraries under ``site-packages/nvidia/*/lib``, where the dynamic loader
-does not look. Once loaded by path, each answers to its soname, and MXNet's own library finds it.
+does not search. After a library is loaded by path, the loader finds it by its soname when it loads
+MXNet's own library.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from mxopt.core.errors import CompatError
 
-# What mxnet-cu112's libmxnet.so needs of CUDA (`readelf -d`) and the wheel that has it, in an order
-# in which each finds what it needs itself.
+# The CUDA libraries that mxnet-cu112's libmxnet.so needs (`readelf -d`), and the wheel that has
+# each, in an order in which each library's own dependencies come before it.
 WHEELS = {
     "libcudart.so.11.0": "nvidia-cuda-runtime-cu11==11.8.89",
     "libcublas.so.11": "nvidia-cublas-cu11==11.11.3.6",
@@ -35,9 +36,9 @@ class CudaLibrary:
     """A library that MXNet's CUDA build needs.
 
     Attributes:
-        soname: the name by which MXNet's own library asks for it.
-        path: where it was found, ``None`` if nowhere.
-        remedy: what puts it there.
+        soname: the name by which MXNet's own library requires it.
+        path: where it was found; ``None`` if it was not.
+        remedy: how to install it.
     """
 
     soname: str
@@ -51,9 +52,9 @@ def cuda_build() -> str | None:
 
 
 def mxnet_builds() -> tuple[str, ...]:
-    """Return the distributions that pip installed as the package ``mxnet``, which is not imported.
+    """Return the distributions that pip installed as the package ``mxnet``, without importing it.
 
-    More than one is a broken installation: they write the same files.
+    More than one is a broken installation, because they have the same files.
     """
     spec = importlib.machinery.PathFinder.find_spec("mxnet")
     if spec is None or spec.origin is None:
@@ -64,9 +65,9 @@ def mxnet_builds() -> tuple[str, ...]:
 
 
 def cuda_libraries() -> tuple[CudaLibrary, ...]:
-    """Return each library that the installed MXNet needs of CUDA; none for a CPU build.
+    """Return the CUDA libraries that the installed MXNet needs; none for a CPU build.
 
-    Libraries that are not among pip's are asked of the system, which loads them.
+    To find a library that pip did not install, it is loaded from the system.
     """
     build = cuda_build()
     if build is None:
@@ -76,18 +77,18 @@ def cuda_libraries() -> tuple[CudaLibrary, ...]:
         for soname, requirement in WHEELS.items()
     )
     remedy = (
-        "install NVIDIA's driver (version 450.80 or newer), or take the CPU build: "
+        "install NVIDIA's driver (version 450.80 or newer), or use the CPU build: "
         f"pip uninstall --yes {build} && pip install mxnet==1.9.1"
     )
     return (*wheels, CudaLibrary(DRIVER, _in_system(DRIVER), remedy))
 
 
 def load_cuda_libraries() -> None:
-    """Load what :func:`cuda_libraries` finds, for all libraries loaded later to see.
+    """Load the libraries of :func:`cuda_libraries`, with their symbols global.
 
     Raises:
-        CompatError: some are missing, or one cannot be loaded, or the CPU build was installed over
-            the CUDA build; the message has the command that mends it.
+        CompatError: a library is missing or cannot be loaded, or two builds of MXNet are installed;
+            the message has the command that repairs it.
     """
     check_single_build()
     libraries = cuda_libraries()
@@ -95,7 +96,7 @@ def load_cuda_libraries() -> None:
     if missing:
         remedies = "; ".join(f"{library.soname}: {library.remedy}" for library in missing)
         raise CompatError(
-            f"{cuda_build()} cannot be imported, it needs libraries not found here. {remedies}."
+            f"{cuda_build()} cannot be imported: libraries that it needs are missing. {remedies}."
         )
     for library in libraries:
         try:
@@ -107,17 +108,21 @@ def load_cuda_libraries() -> None:
 
 
 def check_single_build() -> None:
-    """Raise :class:`CompatError` where two builds of MXNet were installed over each other."""
+    """Check that at most one build of MXNet is installed.
+
+    Raises:
+        CompatError: two builds are installed over each other.
+    """
     builds = mxnet_builds()
     if len(builds) > 1:
         raise CompatError(
-            f"{' and '.join(builds)} are both installed, over each other's files: run "
+            f"{' and '.join(builds)} are both installed and overwrite each other's files: run "
             f"'pip uninstall --yes {' '.join(builds)}', then install the one that you want."
         )
 
 
 def _in_wheels(soname: str) -> str | None:
-    # Not by importing: some wheels make "nvidia" a package and some a mere folder, on any path.
+    # Not by importing: "nvidia" is a package in some wheels and a plain folder in others.
     found = (path for folder in sys.path for path in Path(folder).glob(f"nvidia/*/lib/{soname}"))
     return next((str(path) for path in found), None)
 
@@ -130,7 +135,7 @@ def _in_system(soname: str) -> str | None:
     if sys.platform.startswith("linux"):
         for line in Path("/proc/self/maps").read_text().splitlines():
             path = line.partition("/")[2]
-            # A file behind a soname carries a longer name: libcuda.so.535.54.03 for libcuda.so.1.
+            # The file of a soname has a longer name: libcuda.so.535.54.03 for libcuda.so.1.
             if path.rpartition("/")[2].startswith(soname.partition(".so")[0] + ".so"):
                 return "/" + path
     return soname

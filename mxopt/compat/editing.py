@@ -1,7 +1,7 @@
-"""The two ways in which a loaded module is mended: a line of a function, or what it returns.
+"""Two ways to patch a loaded module: change a line of a function, or convert what it returns.
 
-An edit replaces text in one function and defines the function anew, so that nothing of the library
-is copied here; it fails loudly where the text is not found.
+An edit replaces text in the source of one function and defines the function again. So no code of
+the library is copied here. If the text is not found, it raises.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from mxopt.core.errors import CompatError
 
 
 def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
-    """Replace ``old`` by ``new`` in ``function`` of ``module`` and define the function anew.
+    """Replace text in the source of a module's function and define the function again.
 
     Args:
-        function: its name; ``"Class.method"`` for a method. It must not use ``super()`` without
-            arguments.
-        old: text of its source.
-        new: what takes its place.
+        function: name of the function; ``"Class.method"`` for a method. It must not use ``super()``
+            without arguments.
+        old: text in its source.
+        new: the text that replaces ``old``.
         module: the loaded module that has the function.
 
     Raises:
-        CompatError: the text is not there; this is not the release that the edit was made for.
+        CompatError: ``old`` is not found: the library is not the release that the edit is for.
     """
     owner_name, _, name = function.rpartition(".")
     owner = getattr(module, owner_name) if owner_name else module
@@ -35,10 +35,10 @@ def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
     source = textwrap.dedent("".join(lines))
     if old not in source:
         raise CompatError(
-            f"{module.__name__}.{function} is not the release that mxopt knows (no {old!r} in it): "
-            "install the versions that requirements.txt names."
+            f"{module.__name__}.{function} is from another release than expected (no {old!r} in "
+            "it): install the versions in requirements.txt."
         )
-    # Empty lines in front keep the line numbers of tracebacks true.
+    # Empty lines in front keep the line numbers of tracebacks correct.
     code = compile("\n" * (start - 1) + source.replace(old, new), module.__file__, "exec")
     defined: dict[str, object] = {}
     exec(code, module.__dict__, defined)
@@ -54,8 +54,8 @@ def convert_result(
     """Apply a conversion to what a function returns.
 
     Args:
-        function: its name.
-        convert: takes the result and returns what callers get instead.
+        function: name of the function.
+        convert: takes the result and returns the one that callers get.
         module: the loaded module that has the function.
     """
     original = getattr(module, function)

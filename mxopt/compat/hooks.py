@@ -1,4 +1,4 @@
-"""The import hook: MXNet, GluonCV and GluonNLP load quietly and find what they lack."""
+"""Import hooks: hide warnings and apply patches while MXNet, GluonCV and GluonNLP are imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
 
-# Notices of what will break one day; what broke already is mended, so they tell a reader nothing.
+# Warnings of what may break in future releases; users of mxopt can do nothing about them.
 _NOTICES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
 
 
@@ -21,7 +21,7 @@ _after: dict[str, list[Callable[[types.ModuleType], None]]] = {}
 
 
 def before_import(name: str, prepare: Callable[[], None]) -> None:
-    """Register a call for just before a module is loaded.
+    """Register a function to be called just before a module is loaded.
 
     Args:
         name: the module's full name.
@@ -30,21 +30,21 @@ def before_import(name: str, prepare: Callable[[], None]) -> None:
     _before.setdefault(name, []).append(prepare)
 
 
-def after_import(name: str, mend: Callable[[types.ModuleType], None]) -> None:
-    """Register a call for when a module has been loaded; it is made now if it already is.
+def after_import(name: str, callback: Callable[[types.ModuleType], None]) -> None:
+    """Register a function to be called after a module is loaded; at once if it is loaded already.
 
     Args:
         name: the module's full name.
-        mend: called with the module.
+        callback: called with the module.
     """
     if name in sys.modules:
-        mend(sys.modules[name])
+        callback(sys.modules[name])
     else:
-        _after.setdefault(name, []).append(mend)
+        _after.setdefault(name, []).append(callback)
 
 
 class _QuietLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module with notices of deprecation held back, and calls what waits for it."""
+    """Load a module without warnings of deprecation, and call the functions registered for it."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         for prepare in _before.get(module.__name__, ()):
@@ -53,12 +53,12 @@ class _QuietLoader(importlib.machinery.SourceFileLoader):
             for category in _NOTICES:
                 warnings.simplefilter("ignore", category)
             super().exec_module(module)
-        for mend in _after.get(module.__name__, ()):
-            mend(module)
+        for callback in _after.get(module.__name__, ()):
+            callback(module)
 
 
 class PackageFinder(importlib.abc.MetaPathFinder):
-    """Finds the modules of :data:`PACKAGES` where Python would, and has them loaded quietly."""
+    """Find the modules of :data:`PACKAGES` as Python does, and give them the quiet loader."""
 
     def find_spec(self, fullname, path=None, target=None):
         """Return the usual spec with a quiet loader, or ``None`` for any other package."""
@@ -71,10 +71,10 @@ class PackageFinder(importlib.abc.MetaPathFinder):
 
 
 class DistutilsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Offers ``distutils.version`` where nobody else does; it stands last, so others come first."""
+    """Provide ``distutils.version`` if nothing else does: it is the last finder to be tried."""
 
     def find_spec(self, fullname, path=None, target=None):
-        """Return a spec for ``distutils`` and ``distutils.version`` alone."""
+        """Return a spec for ``distutils`` and ``distutils.version``, else ``None``."""
         if fullname not in ("distutils", "distutils.version"):
             return None
         return importlib.util.spec_from_loader(
@@ -82,7 +82,7 @@ class DistutilsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the stand-in module."""
+        """Fill the module."""
         if module.__name__ == "distutils.version":
             from mxopt.compat import versions
 
@@ -91,5 +91,5 @@ class DistutilsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def installed(finder: type) -> bool:
-    """Tell whether a finder of this class is already asked by ``import``."""
+    """Return whether a finder of this class is on ``sys.meta_path``."""
     return any(isinstance(known, finder) for known in sys.meta_path)

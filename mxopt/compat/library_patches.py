@@ -1,4 +1,4 @@
-"""What is mended in MXNet, GluonCV and GluonNLP once loaded: what newer releases broke there."""
+"""Patches of MXNet, GluonCV and GluonNLP, applied after import, for newer Python and libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from mxopt.compat.patch import Patch
 def _as_numpy_array(self, dtype=None, copy=None):
     """Copy an MXNet array into a NumPy array: NumPy's ``__array__`` protocol."""
     if copy is False:
-        raise ValueError("NumPy cannot see an array of MXNet without copying it.")
+        raise ValueError(
+            "copy=False: NumPy cannot read an MXNet array without a copy; leave it out."
+        )
     array = self.asnumpy()
     return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -28,7 +30,7 @@ def _offer_as_array(module: types.ModuleType) -> None:
 
 
 def _wrapping_array(source, dtype=None):
-    """Make a NumPy array in which integers beyond ``dtype`` wrap around, as before NumPy 2."""
+    """Make a NumPy array; integers out of the dtype's range wrap around, as before NumPy 2."""
     try:
         return numpy.array(source, dtype=dtype)
     except OverflowError:
@@ -41,9 +43,10 @@ def _wrap_integers(name: str, call: str, module: types.ModuleType) -> None:
 
 
 def _parameter_text(value: object) -> str:
-    """Return what ``str`` did before NumPy 2: numbers in a tuple or list without their type.
+    """Return what ``str`` returned before NumPy 2: numbers in a tuple or list without their type.
 
-    MXNet hands parameters to its operators as text; they read ``(4, 3)``, not ``(4, np.int64(3))``.
+    MXNet passes parameters to its operators as text; they parse ``(4, 3)``, but not
+    ``(4, np.int64(3))``.
     """
     if not isinstance(value, (tuple, list)):
         return str(value)
@@ -85,13 +88,13 @@ def _tuples_of_at_least(module: types.ModuleType) -> None:
 
 
 def _scipy_warns_of_its_modules() -> bool:
-    # Told by a file of 1.8 and later: importing SciPy takes long, and MXNet does without it.
+    # SciPy 1.8 added this file. SciPy is not imported: that is slow, and MXNet does not need it.
     spec = importlib.machinery.PathFinder.find_spec("scipy")
     return spec is not None and (Path(spec.origin).parent / "sparse" / "_csr.py").exists()
 
 
 def _torch_is_there() -> bool:
-    # Importing it takes long; where it is installed is enough.
+    # It is not imported, because that is slow.
     return importlib.machinery.PathFinder.find_spec("torch") is not None
 
 
@@ -109,15 +112,15 @@ def _patch(
     broken_since: str,
     applies: Callable[[], bool],
     module: str,
-    mend: Callable[[types.ModuleType], None],
+    change: Callable[[types.ModuleType], None],
 ) -> Patch:
-    return Patch(name, reason, broken_since, applies, partial(hooks.after_import, module, mend))
+    return Patch(name, reason, broken_since, applies, partial(hooks.after_import, module, change))
 
 
 PATCHES = (
     _patch(
         "mxnet.ndarray.NDArray.__array__",
-        "without it NumPy walks into an array for ever deeper sequences, which became an error",
+        "without it NumPy reads an array as nested sequences of unlimited depth, now an error",
         "NumPy 1.24",
         numpy_changes.refuses_deep_nesting,
         "mxnet.ndarray.ndarray",
@@ -126,7 +129,7 @@ PATCHES = (
     *(
         _patch(
             f"{module}.array",
-            "it converts lists with NumPy, for which integers beyond the type became an error",
+            "it converts lists with NumPy, where integers out of a dtype's range are now errors",
             "NumPy 2.0",
             numpy_changes.refuses_integers_out_of_range,
             module,
@@ -140,13 +143,13 @@ PATCHES = (
     *(
         _patch(
             name,
-            "it writes parameters as text, in which numbers of NumPy now come with their type",
+            "it writes parameters as text, in which NumPy's numbers now include their type",
             "NumPy 2.0",
             numpy_changes.writes_types,
             module,
-            mend,
+            change,
         )
-        for name, module, mend in (
+        for name, module, change in (
             (
                 "mxnet.ndarray: operator parameters",
                 "mxnet._ctypes.ndarray",
@@ -167,7 +170,7 @@ PATCHES = (
     ),
     _patch(
         "mxnet.numpy: named tuples",
-        "mx.np.linalg.qr and whatever else falls back to NumPy fails where NumPy's result is one",
+        "functions that fall back to NumPy, such as mx.np.linalg.qr, fail on named tuples",
         "NumPy 1.25",
         numpy_changes.returns_named_tuples,
         "mxnet.numpy.multiarray",
@@ -180,7 +183,7 @@ PATCHES = (
     ),
     _patch(
         "mxnet.numpy.linalg: eig, eigh",
-        "they return what NumPy's return, and NumPy's became named tuples",
+        "they return the type that NumPy's return, now named tuples",
         "NumPy 1.25",
         numpy_changes.returns_named_tuples,
         "mxnet.numpy.linalg",
@@ -236,7 +239,7 @@ PATCHES = (
     ),
     _patch(
         "gluoncv CenterNetTargetGenerator",
-        "it makes an integer of an array of one",
+        "it converts an array of one element to an integer",
         "NumPy 2.4",
         numpy_changes.refuses_arrays_of_one_as_numbers,
         "gluoncv.model_zoo.center_net.target_generator",

@@ -1,4 +1,4 @@
-"""What NumPy changed in behaviour, each asked of the NumPy at hand and not of its version."""
+"""Changes in NumPy's behaviour, each detected by trying it and not by NumPy's version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy
 
 
 def refuses_deep_nesting() -> bool:
-    """Since 1.24: sequences nested deeper than an array can be are an error."""
+    """Return whether too deeply nested sequences are an error, as since NumPy 1.24."""
     nested = [0]
     for _ in range(80):
         nested = [nested]
@@ -22,7 +22,10 @@ def refuses_deep_nesting() -> bool:
 
 
 def refuses_integers_out_of_range() -> bool:
-    """Since 2.0: a Python integer that the dtype cannot hold is an error, it does not wrap."""
+    """Return whether a Python integer out of the dtype's range is an error, as since NumPy 2.0.
+
+    Before, it wrapped around.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -33,22 +36,22 @@ def refuses_integers_out_of_range() -> bool:
 
 
 def writes_types() -> bool:
-    """Since 2.0: ``repr`` of a number names its type."""
+    """Return whether ``repr`` of a number includes its type, as since NumPy 2.0."""
     return repr(numpy.int64(3)) != "3"
 
 
 def returns_named_tuples() -> bool:
-    """Since 1.25: eig, eigh, qr, slogdet and svd return named tuples."""
+    """Return whether eig, eigh, qr, slogdet and svd return named tuples, as since NumPy 1.25."""
     return hasattr(numpy.linalg.eigh(numpy.eye(1)), "_make")
 
 
 def returns_tuples() -> bool:
-    """Since 2.0: functions that return several arrays do so in a tuple, not a list."""
+    """Return whether several arrays are returned as a tuple and not a list, as since NumPy 2.0."""
     return isinstance(numpy.broadcast_arrays(0), tuple)
 
 
 def refuses_arrays_of_one_as_numbers() -> bool:
-    """Since 2.4: ``int`` and ``float`` take arrays of no dimension only, not of one element."""
+    """Return whether ``int`` and ``float`` refuse arrays of shape (1,), as since NumPy 2.4."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,7 +1,7 @@
-"""NumPy names that MXNet, GluonCV and GluonNLP read and that newer NumPy releases took away.
+"""NumPy names that MXNet, GluonCV and GluonNLP use and that newer NumPy releases removed.
 
-Each is given back only where it is missing, with the value or behaviour it had in NumPy 1.23, the
-last release under which MXNet 1.9.1 imports unaided. The removals are in the release notes of NumPy
+A name is restored only if it is missing, with the value or behaviour it had in NumPy 1.23, the last
+release with which MXNet 1.9.1 imports unpatched. The removals are in the release notes of NumPy
 1.24 (the aliases of Python's own types), 2.0, 2.4 and 2.5 (the main name space, one parameter).
 """
 
@@ -19,10 +19,10 @@ from mxopt.compat.patch import Patch
 
 
 def _dispatched(function: Callable) -> Callable:
-    """Return ``function``, made to hand MXNet's arrays to MXNet as NumPy's do (NEP 18).
+    """Return ``function`` with dispatch of MXNet's arrays to MXNet, as NumPy's own have (NEP 18).
 
-    MXNet keys its table by function, therefore a name that came back must be a function of its own
-    and must offer itself, not the one it calls.
+    The keys of MXNet's dispatch table are functions. So a restored name must be a separate function
+    and must pass itself, not the function that it calls.
     """
 
     @functools.wraps(function)
@@ -43,12 +43,12 @@ def _renamed(old: str, new: str) -> Callable:
         return getattr(numpy, new)(*args, **kwargs)
 
     call.__name__ = old
-    call.__doc__ = f"Call ``numpy.{new}``, the name that stayed."
+    call.__doc__ = f"Call ``numpy.{new}``, the current name."
     return _dispatched(call)
 
 
 def _in1d(ar1, ar2, assume_unique=False, invert=False):
-    """Tell which entries of the flattened ``ar1`` are in ``ar2``."""
+    """Return which entries of the flattened ``ar1`` are in ``ar2``."""
     return numpy.isin(numpy.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
 
 
@@ -58,18 +58,18 @@ def _msort(a):
 
 
 def _financial(name: str) -> Callable:
-    """Return a financial function that raises when called, as it did in NumPy 1.20 to 1.26."""
+    """Return a financial function that raises when called, as in NumPy 1.20 to 1.26."""
 
     def removed(*args, **kwargs):
         raise RuntimeError(
-            f"numpy.{name} left NumPy in 1.20 (NEP 32); the numpy_financial package has it."
+            f"numpy.{name} was removed in NumPy 1.20 (NEP 32): use the package numpy_financial."
         )
 
     removed.__name__ = name
     return removed
 
 
-# name -> (release that removed it, how its value is made, who reads it)
+# name -> (release that removed it, function that makes its value, what uses it)
 _MXNET_IMPORT = "mxnet/numpy/utils.py, fallback.py or numpy_dispatch_protocol.py reads it at import"
 _PYTHON_TYPE = "former alias of a Python type, which upstream's own tests use"
 _NAMES: dict[str, tuple[str, Callable[[], object], str]] = {
@@ -113,7 +113,7 @@ _NAMES.update(
 
 def _missing(name: str) -> bool:
     with warnings.catch_warnings():
-        # NumPy 1.24 to 1.26 warns of some names when they are asked for, there or not.
+        # NumPy 1.24 to 1.26 warns when some names are looked up, whether they exist or not.
         warnings.simplefilter("ignore")
         return not hasattr(numpy, name)
 
@@ -123,7 +123,7 @@ def _restore(name: str, make: Callable[[], object]) -> None:
 
 
 def _with_interpolation(function: Callable) -> Callable:
-    """Return ``function`` taking ``interpolation`` as the former name of ``method``."""
+    """Return ``function`` with ``interpolation`` accepted as the former name of ``method``."""
 
     @functools.wraps(function)
     def call(*args, interpolation=None, **kwargs):
@@ -165,7 +165,7 @@ PATCHES = (
     ),
     Patch(
         name="numpy.percentile(interpolation=...)",
-        reason="mx.np.percentile, quantile and their nan- forms take it, and hand it to NumPy's",
+        reason="mx.np.percentile, quantile and their nan- forms pass it to NumPy's",
         broken_since="NumPy 2.4",
         applies=_interpolation_gone,
         apply=_restore_interpolation,

@@ -1,4 +1,4 @@
-"""One record per mended breakage, kept as data so that ``mxopt doctor`` can list them."""
+"""The record of one patch; patches are data so that ``mxopt doctor`` can list them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Patch:
-    """One thing that a newer Python or library broke, and how it is put right.
+    """A patch for one incompatibility with a newer Python or library.
 
     Attributes:
-        name: what is mended.
-        reason: who needs it, and why it fails without.
-        broken_since: the release that broke it, such as ``"NumPy 2.0"``.
-        applies: tells whether it is broken with the Python and the libraries at hand.
-        apply: mends it in this process.
+        name: what is patched.
+        reason: what needs the patch, and why it fails without.
+        broken_since: the release that made it necessary, such as ``"NumPy 2.0"``.
+        applies: returns whether the installed Python and libraries need it.
+        apply: applies it in this process.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Tells before an installation whether it can work: ``python mxopt/compat/toolchain.py``.
+"""Check before an installation whether it can succeed: ``python mxopt/compat/toolchain.py``.
 
-GluonNLP 0.10.0 comes as source with one C extension. Without a compiler or Python's headers, pip
-fails with pages of output, and with a Python that is too new only at its end; this says it in a
-sentence and leaves with status 1. It needs Python's standard library alone, because it runs before
-anything is installed.
+GluonNLP 0.10.0 is published as source with one C extension. Without a compiler or Python's headers,
+pip fails with pages of output, and with a Python that is too new it fails only at the end. This
+script prints one sentence instead and exits with status 1. It uses the standard library only,
+because it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sysconfig
 
 
 def missing() -> str | None:
-    """Return a sentence naming what is missing to build a C extension, or ``None``."""
+    """Return a sentence on what is missing to build a C extension, or ``None``."""
     command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if not any(shutil.which(compiler) for compiler in (command, "gcc", "cc")):
         return (
@@ -35,12 +35,12 @@ def missing() -> str | None:
 
 
 def unsuitable() -> str | None:
-    """Return a sentence on why this Python cannot hold an environment for mxopt, or ``None``."""
+    """Return a sentence on why this Python cannot run mxopt, or ``None``."""
     release = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if not (3, 9) <= sys.version_info[:2] <= (3, 13):
         return (
             f"mxopt needs Python 3.9 to 3.13 and this is {release} ({sys.executable}): "
-            "name another one, as in 'make reproduce PYTHON=python3.12'."
+            "use another one, as in 'make reproduce PYTHON=python3.12'."
         )
     if importlib.util.find_spec("ensurepip") is None:
         return (

@@ -1,7 +1,7 @@
-"""A stand-in for ``distutils.version``, which Python 3.12 no longer has.
+"""A replacement for ``distutils.version``, which Python 3.12 no longer has.
 
-MXNet and GluonCV compare release numbers with it when they are imported; nothing else of
-``distutils`` is offered.
+MXNet and GluonCV use it to compare release numbers when they are imported. The rest of
+``distutils`` is not provided.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from packaging.version import Version
 
 
 class LooseVersion(Version):
-    """A version that also compares with plain strings, as the class of this name did."""
+    """A version that can also be compared with strings, as in ``distutils``.
+
+    Args:
+        vstring: the version, such as ``"1.9.1"``.
+
+    Attributes:
+        vstring: as above.
+    """
 
     def __init__(self, vstring: str) -> None:
         super().__init__(vstring)
