@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 PACKAGES = ("mxnet", "gluoncv", "gluonnlp")
 
-# Warnings of what may break in future releases; users of mxopt can do nothing about them.
+# Warnings of future incompatibilities; present ones are patched, so users need not see these.
 _NOTICES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
 
 

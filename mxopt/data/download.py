@@ -243,7 +243,7 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
     try:
         store.fetch(path.name, downloader=fetch)
     except requests.RequestException as error:
-        raise UnreachableError(f"{url} broke off twice ({brief(error)}).") from error
+        raise UnreachableError(f"The connection to {url} broke twice ({brief(error)}).") from error
     except ValueError as error:
         raise DataError(
             f"{path.name} from {url} has another SHA-256 than was expected, twice, so it is not "

@@ -67,7 +67,7 @@ class FashionMNIST(gluon.data.Dataset):
         if images.shape != (len(labels), 28, 28):
             raise DataError(
                 f"{self.location.path} has {stem} images of shape {images.shape} and "
-                f"{len(labels)} labels, where ({len(labels)}, 28, 28) is expected: fetch it again."
+                f"{len(labels)} labels; expected ({len(labels)}, 28, 28): fetch it again."
             )
         rows = {"train": slice(-VALIDATION), "validation": slice(-VALIDATION, None)}.get(split)
         self._images, self._labels = (array[rows or slice(None)] for array in (images, labels))

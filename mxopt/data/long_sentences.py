@@ -40,7 +40,7 @@ def rows_within(pairs, most: int, too_long: str = "cut") -> tuple[list[int], str
         raise DataError(
             f"{len(over):,} of {len(sizes):,} pairs have more than {most} tokens on a side, the "
             f"longest {longest} (pair {sizes.index(longest) + 1:,}): cut or drop them, or allow "
-            "more."
+            "longer ones."
         )
     done = {"cut": "cut there", "drop": "left out"}[too_long]
     rows = [row for row in range(len(sizes)) if too_long == "cut" or row not in over]

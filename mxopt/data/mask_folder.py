@@ -93,7 +93,7 @@ def pair_files(
             named = ", ".join(lonely[:3]) + (", ..." if len(lonely) > 3 else "")
             raise DataError(
                 f"{len(lonely)} {have}{'s' * (len(lonely) > 1)} under {root} without "
-                f"{'its' if len(lonely) == 1 else 'their'} {lack}: {named}."
+                f"{'its' if len(lonely) == 1 else 'their'} {lack}: {named}. Add or remove files."
             )
     return {name: (found_images[name], found_masks[name]) for name in sorted(found_images)}
 
@@ -148,13 +148,13 @@ class MaskFolder(mx.gluon.data.Dataset):
         if image.shape[:2] != stored.shape:
             raise DataError(
                 f"The mask {mask_path} has {_size(stored)} pixels and "
-                f"its image {image_path} {_size(image)}: they must be equal."
+                f"its image {image_path} {_size(image)}: give them the same size."
             )
         mask = self.class_numbers(stored)
         if mask.max() >= self.classes:
             raise DataError(
                 f"The mask {mask_path} has class {mask.max()}: with {self.classes} classes the "
-                f"largest is {self.classes - 1}."
+                f"largest is {self.classes - 1}; give the right number of classes."
             )
         return ndarray_memory.copied(image), ndarray_memory.copied(mask[:, :, None])
 

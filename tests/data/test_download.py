@@ -62,7 +62,7 @@ def test_a_broken_connection_is_started_again(server, clean, capfd, sees):
 @pytest.mark.fault(
     "network",
     "the connection breaks again and again",
-    sees="letters.bin broke off twice",
+    sees="letters.bin broke twice",
 )
 def test_a_connection_that_keeps_breaking_leaves_nothing_and_the_next_call_succeeds(
     server, clean, sees

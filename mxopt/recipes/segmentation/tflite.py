@@ -95,7 +95,7 @@ def _convolutions(content: bytes) -> list[Convolution]:
         raise DataError(f"it has {model.SubgraphsLength()} subgraphs, not 1")
     graph = model.Subgraphs(0)
     if not 0 < graph.OperatorsLength() <= _MOST_OPERATORS:
-        raise DataError(f"it claims {graph.OperatorsLength()} operators")
+        raise DataError(f"it has {graph.OperatorsLength()} operators, not 1 to {_MOST_OPERATORS:,}")
 
     @functools.cache  # a damaged file may refer to one tensor many times: read it once
     def values(index: int) -> np.ndarray:
@@ -146,20 +146,20 @@ def _values(model: tflite.Model, tensor: tflite.Tensor) -> np.ndarray:
         )
     scale, zero_point = quantised.Scale(0), quantised.ZeroPoint(0)
     if not (math.isfinite(scale) and scale > 0):
-        raise DataError(f"tensor {name!r} has the scale {scale}")
+        raise DataError(f"tensor {name!r} has the scale {scale}, not a positive number")
     if tensor.Type() not in _DTYPES:
-        raise DataError(f"tensor {name!r} has numbers of type {tensor.Type()}, not uint8 or int32")
+        raise DataError(f"tensor {name!r} has values of type {tensor.Type()}, not uint8 or int32")
     stored = _item(model, "Buffers", tensor.Buffer())
     if stored.DataIsNone():
-        raise DataError(f"tensor {name!r} has no numbers in the file")
+        raise DataError(f"tensor {name!r} has no values in the file")
     stored = stored.DataAsNumpy().view(_DTYPES[tensor.Type()])
     if tensor.ShapeLength() > _MOST_AXES:
-        raise DataError(f"tensor {name!r} claims {tensor.ShapeLength()} axes")
+        raise DataError(f"tensor {name!r} has {tensor.ShapeLength()} axes, more than {_MOST_AXES}")
     shape = tuple(tensor.Shape(axis) for axis in range(tensor.ShapeLength()))
     if min(shape, default=0) < 0 or math.prod(shape) != stored.size:
-        raise DataError(f"tensor {name!r} has {stored.size} numbers and the shape {shape}")
+        raise DataError(f"tensor {name!r} has {stored.size} values and the shape {shape}")
     stored = stored.reshape(shape)
-    # In float64 the difference and the product are exact, so the result is rounded once.
+    # In float64, whose rounding errors are far below the precision of the float32 result.
     return ((stored.astype(np.float64) - zero_point) * scale).astype(np.float32)
 
 

@@ -60,7 +60,10 @@ def load(
     try:
         copy_weights(net, convolutions)
     except DataError as error:
-        raise DataError(f"The weights {weights} are not this network's: {error}.") from None
+        raise DataError(
+            f"The weights {weights} do not fit this network: {error}. Use the file that "
+            f"`mxopt fetch {_SOURCE}` downloads."
+        ) from None
     if classes == 2 and not reset_head:
         person_head(net)
     elif reset_head or classes != VOC_CLASSES:
@@ -80,7 +83,9 @@ def copy_weights(net: MobileNetDeepLab, convolutions: list[Convolution]) -> None
     """
     layers = net.convolutions()
     if len(convolutions) != len(layers):
-        raise DataError(f"it has {len(layers)} convolutions and the file has {len(convolutions)}")
+        raise DataError(
+            f"the network has {len(layers)} convolutions and the file has {len(convolutions)}"
+        )
     for number, ((layer, dilation), found) in enumerate(zip(layers, convolutions)):
         weight, bias = found.weight, found.bias
         mine = layer.weight.shape, layer._kwargs["stride"], (dilation, dilation)

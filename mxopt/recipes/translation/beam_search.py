@@ -60,8 +60,8 @@ def translate_all(
         raise PlanError(f"alpha={alpha} would reward short translations; take 0 or more")
     if max_length is not None and max_length > net.max_target_length:
         raise DataError(
-            f"max_length={max_length} is more than the {net.max_target_length} words that this "
-            "network has positions for"
+            f"max_length={max_length} is too long: this network has positions for "
+            f"{net.max_target_length} words; take at most that many"
         )
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
     translations: list = [None] * len(sources)

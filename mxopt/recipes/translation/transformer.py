@@ -56,7 +56,7 @@ class Translator(gluon.HybridBlock):
         super().__init__(**kwargs)
         unknown = sorted(set(fast) - set(PIECES))
         if unknown:
-            raise PlanError(f"fast={unknown[0]!r} is not a piece; take some of {', '.join(PIECES)}")
+            raise PlanError(f"fast={unknown[0]!r} is unknown; take some of {', '.join(PIECES)}")
         self.fast = frozenset(fast)
         self.encoder, self.decoder = encoder, decoder
         self.source_embedding, self.target_embedding = source_embedding, target_embedding
@@ -90,7 +90,7 @@ class Translator(gluon.HybridBlock):
             if isinstance(ids, nd.NDArray) and ids.shape[1] > longest:
                 raise DataError(
                     f"a {name} of {ids.shape[1]} words is longer than the {longest} that this "
-                    "network has positions for; cut it, or make the network with a greater "
+                    "network has positions for; shorten it, or make the network with a larger "
                     "max_length"
                 )
 

@@ -249,7 +249,7 @@ def test_a_sentence_longer_than_the_positions_is_refused_with_both_lengths():
 
 
 def test_a_piece_that_does_not_exist_is_refused_with_those_that_do():
-    with pytest.raises(PlanError, match=r"'nrom' is not a piece; take some of attention, norm"):
+    with pytest.raises(PlanError, match=r"'nrom' is unknown; take some of attention, norm"):
         network(fast=("nrom",))
 
 
