@@ -1,1 +1,1 @@
-"""Errors, the plan of a run, its record, and what a recipe is: everything else builds on these."""
+"""Errors, plans, run records and recipes: what all other packages build on."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and the words for a disk that takes no more."""
+"""Writing files atomically, and the error for a file that cannot be written."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from mxopt.core.errors import RecordError
 
 
 def replace_text(path: str | os.PathLike, text: str) -> None:
-    """Write a text file, UTF-8, in one step: a reader finds the old one or the new one, whole.
+    """Write a UTF-8 text file atomically: a reader finds the old content or the new, never a part.
+
+    Args:
+        path: file to write; it is replaced if it exists. A device such as ``/dev/stdout`` is
+            written to directly.
+        text: the new content.
 
     Raises:
-        RecordError: it cannot be written; what was there is unchanged.
+        RecordError: the file cannot be written; the old content is unchanged.
     """
     path = Path(path)
     scratch = path.with_name(f".{path.name}-{os.getpid()}")
@@ -35,12 +40,17 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
 
 
 def by_number(paths: Iterable[Path]) -> list[Path]:
-    """Return files in the order of the numbers in their names, 9 before 10 and 10 before 10-2."""
+    """Return files sorted by the numbers in their names: 9 before 10, and 10 before 10-2."""
     return sorted(paths, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.stem)])
 
 
 def unwritable(path: str | os.PathLike, error: OSError) -> RecordError:
-    """Return the error that says why a file cannot be written, and what to do."""
+    """Return the error for a file that cannot be written: the reason, and what to do.
+
+    Args:
+        path: the file.
+        error: what the system reported.
+    """
     return RecordError(
         f"cannot write {path} ({error.strerror or error}); free some space, or choose a folder "
         "that can be written to"

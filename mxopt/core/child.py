@@ -1,4 +1,4 @@
-"""A child process that goes when its parent goes, so that nothing computes unseen."""
+"""Child processes that end with their parent, so that none is left running in the background."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this process killed as soon as the thread that made it ends, whatever ends that.
+    """Have Linux kill this process as soon as the thread that started it ends.
 
-    Linux does so (``man 2 prctl``, ``PR_SET_PDEATHSIG``), even if the parent is killed.
+    This works even if the parent is killed (``man 2 prctl``, ``PR_SET_PDEATHSIG``).
 
     Args:
-        parent: the process id of the parent; if it is gone already, this process ends here.
+        parent: process id of the parent. If the parent has already ended, this process exits.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -1,28 +1,28 @@
-"""The errors a user may meet: each says what was wrong, with its value, and what to do.
+"""Errors that users can fix: each message says what was wrong, with the value, and what to do.
 
-The command line prints them without a traceback and leaves with status 2; a notebook or a script
-sees an ordinary exception.
+The command line prints them without a traceback and exits with status 2. In a notebook or a script
+they are ordinary exceptions.
 """
 
 
 class MxoptError(Exception):
-    """Base of every error that is the user's to mend rather than a defect of ``mxopt``."""
+    """Base class of all errors that are not defects of ``mxopt``."""
 
 
 class PlanError(MxoptError, ValueError):
-    """A plan names a switch that does not exist, or gives one a value it cannot take."""
+    """A plan has an unknown switch, an invalid value, or switches that exclude each other."""
 
 
 class DataError(MxoptError):
-    """Data is missing, damaged, or not what its description says; the message names the file."""
+    """Data is missing, damaged, or differs from its description; the message names the file."""
 
 
 class DeviceError(MxoptError):
-    """A device is not there, or this build of MXNet cannot do on it what was asked."""
+    """A device is missing, or this build of MXNet does not support the operation on it."""
 
 
 class CapacityError(MxoptError):
-    """Something does not fit into the memory it was meant for; the message gives both sizes."""
+    """Something does not fit into memory; the message gives both sizes."""
 
 
 class RecordError(MxoptError):
@@ -30,12 +30,12 @@ class RecordError(MxoptError):
 
 
 class CompatError(MxoptError, ImportError):
-    """MXNet, GluonCV or GluonNLP cannot be made to import here."""
+    """MXNet, GluonCV or GluonNLP cannot be imported here."""
 
 
 class PrecisionError(MxoptError, RuntimeError):
-    """The steps of mixed-precision training were taken in an order that gives wrong numbers."""
+    """The steps of mixed-precision training were called in an order that gives wrong numbers."""
 
 
 class Diverged(MxoptError, ArithmeticError):
-    """A loss is no longer a number; the message names the step."""
+    """A loss, a score or a weight is NaN or infinite; the message names the step."""

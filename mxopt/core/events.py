@@ -1,4 +1,4 @@
-"""Events of run records: one line of JSON each."""
+"""Events of run records, each encoded as one line of JSON."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FORMAT = 1
 
 
 def line_of(event: dict) -> str:
-    """Return an event as a line of JSON; floats read back as they are."""
+    """Return an event as a line of JSON; :func:`event_of` restores its floats exactly."""
     return json.dumps(_encodable(event), allow_nan=False) + "\n"
 
 
 def event_of(line: str | bytes) -> dict:
-    """Return the event that a line holds.
+    """Return the event encoded in a line.
 
     Raises:
-        ValueError: it holds none.
+        ValueError: the line does not encode an event.
     """
     try:
         event = _decoded(json.loads(line))
@@ -31,10 +31,14 @@ def event_of(line: str | bytes) -> dict:
 
 
 def check_start(path: str | os.PathLike, event: dict) -> None:
-    """Make sure that an event is the start of a run, in a format that can be read.
+    """Check that an event is the start of a run, in a format that this version can read.
+
+    Args:
+        path: file (and line) to name in the message.
+        event: the event.
 
     Raises:
-        RecordError: it is not.
+        RecordError: it is not a start, or the format is newer.
     """
     written = event.get("format", 0)
     whole = isinstance(event.get("plan"), dict) and "workload" in event and type(written) is int

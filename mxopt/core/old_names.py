@@ -1,6 +1,6 @@
-"""Names of version 0.1: modules that were moved, and what records of that version hold.
+"""Names of version 0.1: modules that were moved, and switches and options in old records.
 
-Scripts that import a module by its old name get the module, and a warning that names the new one.
+Importing a module by its old name works and gives a warning with the new name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NAMES = {
     "interleaved": "space_to_batch",
     "new_scores": "reset_head",
 }
-# What was an option of a recipe and is a switch of the plan now.
+# Options of a recipe that are now switches of the plan.
 _MOVED = ("early_size", "early_epochs", "optimized")
 _REWRITES = {
     "folding": "fold_batch_norm",
@@ -56,11 +56,11 @@ _REWRITES = {
 
 
 def renamed(switches: dict, options: dict | None = None) -> tuple[dict, dict]:
-    """Return a record's switches and options by today's names.
+    """Return a record's switches and options under their current names.
 
     Args:
-        switches: of the plan, as the record has them.
-        options: of the workload; some were moved into the plan.
+        switches: switches of the plan, as the record has them.
+        options: options of the workload; some of them are now switches.
     """
     switches = {NAMES.get(name, name): value for name, value in switches.items()}
     kept = {}
@@ -79,13 +79,13 @@ def _rewrites(value) -> str:
 
 
 def workload(name: str) -> str:
-    """Return a workload's name, ``module:function``, with a module that was moved where it is."""
+    """Return a workload's name, ``module:function``, with the module's current name."""
     module, colon, function = name.partition(":")
     return MODULES.get(module, module) + colon + function
 
 
 def install() -> None:
-    """Let Python find moved modules by their old names."""
+    """Make moved modules importable by their old names."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 

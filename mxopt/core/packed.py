@@ -1,7 +1,7 @@
-"""Packed experiments: one file of JSON lines that holds an experiment and all its runs.
+"""Packed experiments: an experiment and all its runs in one file of JSON lines.
 
-Runs are measured into a folder: ``experiment.json``, and a record ``arm-01.jsonl`` for each run.
-Published experiments are packed (:func:`mxopt.measure.pack`), with the same content in one file:
+Measuring writes a folder with ``experiment.json`` and one record ``arm-01.jsonl`` for each run.
+Published experiments are packed (:func:`mxopt.measure.pack`): one file has the same content:
 
     {"event": "experiment", "format": 1, "lines": 38, "name": "chains", "arms": {...}, ...}
     {"event": "machine", "machine": 1, "python": "3.11.7", "cpu": {...}, ...}
@@ -10,9 +10,9 @@ Published experiments are packed (:func:`mxopt.measure.pack`), with the same con
     {"event": "end", "at": 2.13, ...}
     {"event": "start", "arm": "threaded", "run": 1, ...}
 
-The first line is ``experiment.json`` and the number of lines in the file. A ``machine`` is what the
-``environment`` events of several runs have in common; each of these events names its machine and
-holds the rest. All other lines are as they were recorded.
+The first line is the content of ``experiment.json`` and the number of lines in the file. A
+``machine`` line has what the ``environment`` events of several runs have in common; each of these
+events has the number of its machine and whatever differs. All other lines are as recorded.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FORMAT = 1
 
 
 def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
-    """Read a packed experiment, all but the steps of its runs, however many there are.
+    """Read a packed experiment; ``steps`` events are not kept in memory.
 
     Returns:
-        The description, as ``experiment.json`` has it, and each arm's runs in order.
+        The description, as in ``experiment.json``, and each arm's runs in order.
 
     Raises:
-        RecordError: the file cannot be read, is damaged, has lines too few or too many, or has a
+        RecordError: the file cannot be read, is damaged, has too few or too many lines, or has a
             newer format; the message gives the line.
     """
     lines = _lines(path)
@@ -62,7 +62,7 @@ def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
             machines.append(event)
             continue
         elif not starts:
-            raise RecordError(f"{path}, line {line}: {kind!r} stands before the start of a run")
+            raise RecordError(f"{path}, line {line}: {kind!r} comes before the start of a run")
         elif kind == "environment" and "machine" in event:
             number = event.pop("machine")
             if number not in range(1, len(machines) + 1):
@@ -86,15 +86,16 @@ def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
 
 
 def read_run(path: str | os.PathLike) -> Run:
-    """Read one run: its own record, or a run of a packed experiment.
+    """Read one run, from its own record or from a packed experiment.
 
     Args:
-        path: of a record, such as ``engine/naive-01.jsonl``; of a packed experiment and a run in
-            it, such as ``engine.jsonl/naive-01.jsonl``.
+        path: path of a record, such as ``engine/naive-01.jsonl``; or of a packed experiment
+            followed by the name of a run in it, such as ``engine.jsonl/naive-01.jsonl``.
 
     Raises:
-        RecordError: as for :func:`mxopt.core.records.read_run` and :func:`read_packed`, or the
-            experiment has no such run.
+        RecordError: the file cannot be read or is damaged (see
+            :func:`mxopt.core.records.read_run` and :func:`read_packed`), or the experiment has
+            no such run.
     """
     path = Path(path)
     if not path.parent.is_file():
@@ -107,7 +108,13 @@ def read_run(path: str | os.PathLike) -> Run:
 
 
 def joined(common: dict, rest: dict) -> dict:
-    """Return a dictionary with the items of two, and so the dictionaries in them."""
+    """Merge two dictionaries recursively and return the result; the inputs are unchanged.
+
+    Args:
+        common: the first dictionary.
+        rest: the second one; its values replace those of the first, except dictionaries, which
+            are merged.
+    """
     found = dict(common)
     for key, value in rest.items():
         inner = isinstance(value, dict) and isinstance(found.get(key), dict)
@@ -140,7 +147,7 @@ def _steps(path: Path, offset: int, first: int) -> Iterator[dict]:
 
 
 def _description(path: Path, header: dict) -> dict:
-    """Return the first line's content, if it is the description of an experiment."""
+    """Return the description of the experiment that the first line has."""
     written, arms = header.pop("format", None), header.get("arms")
     if header.pop("event", "") != "experiment" or not isinstance(arms, dict):
         raise RecordError(f"{path}, line 1: not the description of an experiment")

@@ -1,8 +1,8 @@
-"""The plan: every switch of a training run, in one frozen record.
+"""The plan: all switches of a training run, in one frozen dataclass.
 
-A run is described completely by *what* is trained (a recipe) and *how* (a plan). Two plans can be
-subtracted, ``before.diff(after)``, so that a speed-up is never credited to one switch when several
-were flipped at once.
+A run is described completely by *what* is trained (a recipe) and *how* (a plan).
+``before.diff(after)`` lists the switches in which two plans differ, so that a speed-up is never
+attributed to one switch when several were changed.
 
 >>> before = Plan(batch_size=4)
 >>> after = before.replace(hybridize="static", devices="cpu:0-3")
@@ -22,55 +22,61 @@ from mxopt.core import old_names
 from mxopt.core.errors import PlanError
 
 _DEVICES = re.compile(r"(cpu|gpu):(\d{1,3})(?:-(\d{1,3}))?")
-# Which switches exclude each other: each method adds its own rule (mxopt.methods).
+# Checks of a whole plan, such as switches that exclude each other, one from each method
+# (mxopt.methods).
 RULES: list[Callable[[Plan], None]] = []
 
 
 def choice(*allowed: str):
-    """Return a field whose value is one of some words; the first is the default."""
+    """Return a dataclass field with these allowed values; the first is the default."""
     return field(default=allowed[0], metadata={"choices": allowed})
 
 
 def at_least(least: float, default: float | None):
-    """Return a field whose value is a number from ``least`` on."""
+    """Return a dataclass field for a number.
+
+    Args:
+        least: the smallest allowed value.
+        default: the default; None if the switch is optional.
+    """
     return field(default=default, metadata={"least": least})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One switch a field; the defaults are MXNet's own, or the chapter's naive run.
+    """One field for each switch; the defaults are MXNet's, or those of the chapter's first run.
 
     Process environment (read once, when MXNet loads; ``None`` keeps MXNet's default):
         engine: ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default), ``ThreadedEngine``, or
-            ``NaiveEngine`` (one operator after the other, in the calling thread).
-        engine_threads: operators that may run at the same time on each CPU context.
+            ``NaiveEngine`` (one operator at a time, in the calling thread).
+        engine_threads: largest number of operators that run at the same time on each CPU context.
         cpu_threads: OpenMP threads inside one operator. MXNet's default is half of the hardware
             threads (``src/engine/openmp.cc``), which is one on a virtual machine of two cores.
-        affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` leaves them free.
+        affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` does not pin them.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
-        allocator: what glibc does with freed blocks. ``default`` returns large ones to the system
-            by a threshold that adapts (up to 32 MiB), ``return`` all from 4 MiB on, ``keep`` none.
+        allocator: which freed blocks glibc returns to the system: ``default`` (those above a
+            threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none).
         pages: ``default``, or ``huge``: transparent huge pages of 2 MiB (glibc 2.35 or newer).
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
             ``fused`` (and frozen stages in oneDNN's fused kernels, CPU only).
         graph_rewrites: ``none``, ``usual``, or names joined by ``+``, such as ``dead_taps+relu6``
             (:mod:`mxopt.methods.graph_rewrites`).
-        freeze_stages: stages of the network, counted from its input, that are not trained and
-            become part of preprocessing; 0 trains all of it.
+        freeze_stages: number of stages, counted from the network's input, that are not trained
+            and become part of preprocessing; 0 trains the whole network.
     Data:
         preprocess: where samples are transformed and where the result is kept: ``lazy`` (on the
             host, again in every epoch), ``cached`` (on the host, once), ``device`` (on the device,
-            and kept there), ``roundtrip`` (on the device, copied back to the host by batches).
+            and kept there), ``roundtrip`` (on the device, then kept on the host).
         image_dtype: dtype of images before they reach the device: ``float32`` (normalised on the
-            host) or ``uint8`` (normalised on the device; a quarter of the memory until then).
+            host) or ``uint8`` (normalised on the device, with a quarter of the memory before).
         bucketing: which sentences share a batch: ``none`` (in order), ``length`` (of similar
             length), ``tokens`` (of similar length; ``batch_size`` then counts target tokens).
-        num_workers: processes that load batches; 0 loads in the training process.
-        prefetch: batches loaded ahead by the workers; ``None`` is two for each worker.
+        num_workers: number of processes that load batches; 0 loads in the training process.
+        prefetch: number of batches that workers load ahead; ``None`` is two for each worker.
         progressive_resizing: side of the images in the first ``progressive_epochs`` epochs, in
             pixels; ``None`` trains on the full size from the start.
-        progressive_epochs: epochs on the smaller images.
+        progressive_epochs: number of epochs on the smaller images.
     Precision:
         precision: ``float32``, ``float16`` (the whole network), ``amp`` (automatic mixed precision
             with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
@@ -78,28 +84,30 @@ class Plan:
         devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``, in each process.
         kvstore: how processes sum their gradients: ``none`` (one process), ``dist_sync`` (MXNet's
             parameter server), ``horovod`` (all-reduce, where Horovod is installed).
-        processes: how many train together, on one machine or on several.
+        processes: number of processes that train together, on one machine or on several.
     Optimisation:
         optimizer: ``sgd``, or ``adam`` with the decay rates of the Transformer (0.9, 0.98).
-        batch_size: samples a step, over all devices of all processes.
-        learning_rate, momentum, weight_decay: of the optimizer; momentum is SGD's only.
+        batch_size: samples for each step, over all devices of all processes.
+        learning_rate: learning rate of the optimizer.
+        momentum: momentum of SGD.
+        weight_decay: weight decay of the optimizer.
         label_smoothing: share of the target that is spread over all classes, such as 0.1.
         clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
-        clip_value: largest absolute value of each number of the gradient; ``None`` does not clip.
+        clip_value: largest absolute value of each gradient element; ``None`` does not clip.
         schedule: ``constant``, ``poly`` (power 0.9, as in the DeepLab papers), ``cosine``, or
-            ``inverse_sqrt`` (of the step, from the end of the warm-up on, as the Transformer's).
+            ``inverse_sqrt`` (of the step, after the warm-up, as for the Transformer).
         warmup_epochs: epochs of linear warm-up before the schedule.
-        swa_start: epochs after which the weights of all further steps are averaged, such as 0.5;
-            the average is validated and tested. ``None`` does not average.
-        ema_decay: decay of an exponential moving average of the weights, such as 0.99, which is
-            validated and tested; ``None`` does not average.
-        grad_accumulation: batches whose gradients are summed before one update, which is that of
-            one batch so many times as large.
+        swa_start: epoch, or fraction of one such as 0.5, after which the weights of all further
+            steps are averaged; the average is validated and tested. ``None`` does not average.
+        ema_decay: decay of an exponential moving average of the weights, such as 0.99; the
+            average is validated and tested. ``None`` does not average.
+        grad_accumulation: number of batches whose gradients are summed before one update. The
+            update equals that of one batch of their total size.
         epochs: passes over the training set.
-        seed: of the weights and of the order of the samples.
+        seed: seed of the initial weights and of the order of the samples.
 
     Raises:
-        PlanError: a value is not one that its switch takes, or two switches exclude each other.
+        PlanError: a value is not allowed for its switch, or two switches exclude each other.
     """
 
     engine: str = choice("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine")
@@ -178,13 +186,13 @@ class Plan:
         """Return a copy with some switches changed.
 
         Raises:
-            PlanError: a switch does not exist (the nearest name is suggested) or takes no such
-                value.
+            PlanError: a switch does not exist (the message suggests the nearest name), or a value
+                is not allowed.
         """
         return dataclasses.replace(self, **_known(changes))
 
     def diff(self, other: Plan) -> dict[str, tuple]:
-        """Return ``{switch: (mine, theirs)}`` for every switch that differs."""
+        """Return ``{switch: (own value, other's value)}`` for every switch that differs."""
         mine, theirs = self.as_dict(), other.as_dict()
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
@@ -194,22 +202,27 @@ class Plan:
 
     @classmethod
     def from_dict(cls, switches: dict) -> Plan:
-        """Make a plan from a plain dictionary; switches left out take their defaults.
+        """Return the plan of a plain dictionary; missing switches take their defaults.
 
         Raises:
-            PlanError: as for :meth:`replace`.
+            PlanError: a switch does not exist, or a value is not allowed.
         """
         return cls(**_known(switches))
 
     @classmethod
     def parse(cls, assignments, base: Plan | None = None) -> Plan:
-        """Make a plan from ``name=value`` words, as the command line takes them.
+        """Return the plan of ``name=value`` arguments, as on the command line.
 
         >>> Plan.parse(["batch_size=16", "precision=amp"]).batch_size
         16
 
+        Args:
+            assignments: strings of the form ``name=value``.
+            base: plan whose switches are changed; the defaults if not given.
+
         Raises:
-            PlanError: a word is not of that form, or as for :meth:`replace`.
+            PlanError: an argument is not of that form, a switch does not exist, or a value is not
+                allowed.
         """
         changes = {}
         for word in assignments:
@@ -222,7 +235,7 @@ class Plan:
 
 
 def choices(switch: str) -> tuple[str, ...]:
-    """Return the words that a switch takes, the default first; empty if it takes numbers."""
+    """Return the allowed values of a switch, the default first; empty for numeric switches."""
     return Plan.__dataclass_fields__[switch].metadata.get("choices", ())
 
 
@@ -232,16 +245,16 @@ def _known(switches: dict) -> dict:
 
 
 def check_names(given, known: list[str], kind: str = "switch") -> None:
-    """Make sure that all names given are known ones.
+    """Check that all names are known.
 
     Args:
         given: names of switches or options.
-        known: those that exist.
-        kind: what the message calls them.
+        known: the names that exist.
+        kind: ``switch``, ``option`` or ``switch or option``, for the message.
 
     Raises:
-        PlanError: one is not; the message suggests the new name of a renamed switch, or the
-            nearest name, and lists all.
+        PlanError: a name is unknown; the message suggests the new name of a renamed switch, or
+            the nearest name, and lists all.
     """
     for name in given:
         if name in known:
@@ -264,7 +277,7 @@ def _check_number(name: str, value, least: float) -> None:
 
 
 def _number(name: str) -> tuple[tuple, str, bool]:
-    """Return the Python types a numeric switch takes, their name, and whether None is allowed."""
+    """Return a numeric switch's Python types, their description, and whether None is allowed."""
     annotation = Plan.__dataclass_fields__[name].type
     optional = annotation.endswith("| None")
     if annotation.startswith("float"):

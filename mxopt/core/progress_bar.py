@@ -1,5 +1,7 @@
-"""Progress with the time that is left: a tqdm bar on a terminal, one line of text that changes in a
-notebook, plain lines in a log."""
+"""Progress with the remaining time.
+
+On a terminal it is a tqdm bar, in a notebook one line of text that changes, in a log plain lines.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +12,28 @@ import time
 
 from tqdm import tqdm
 
-# An expected duration counts as much as this share of the work done at the speed it stands for.
+# Weight of the expected duration in the estimate: as if this share of the work had been done at
+# the expected speed.
 _EXPECTED_SHARE = 0.1
 
 
 @contextlib.contextmanager
 def track(title: str, total: float, file=None, expected: float | None = None):
-    """Show the progress of work that comes in steps; yields ``step(what, cost=1)``, to be called
-    as each step begins.
+    """Show the progress of work in steps.
+
+    Yields ``step(what, cost=1)``, a function to call when each step begins.
 
     >>> with track("engine", 2) as step:
     ...     step("naive")
     ...     step("threaded")
 
     Args:
-        title: of all the work.
-        total: what the costs of all steps add up to.
-        file: where to; standard output by default.
-        expected: seconds that all of it took elsewhere. The time left is estimated from it and
-            from the steps that are done; without it, from these once they are a tenth of the work.
+        title: name of the work.
+        total: sum of the costs of all steps.
+        file: text file to write to; standard output by default.
+        expected: seconds that the same work took elsewhere. The remaining time is estimated from
+            it and from the steps done so far; without it, from the steps only, once they are a
+            tenth of the work.
     """
     file, total, begin = file or sys.stdout, max(total, 1), time.monotonic()
     bar, last, shown = _bar(title, total, file), 0, None
@@ -38,7 +43,7 @@ def track(title: str, total: float, file=None, expected: float | None = None):
         nonlocal last, shown
         bar.update(last)
         text, last, new, shown = what, cost, what != shown, what
-        if prior or 10 * bar.n >= total:  # the first few steps tell nothing of the rest
+        if prior or 10 * bar.n >= total:  # too early for an estimate
             taken = time.monotonic() - begin + prior * (expected or 0)
             text += f", about {duration(taken * (total - bar.n) / (bar.n + prior * total))} left"
         bar.set_postfix_str(text, refresh=new)
@@ -50,7 +55,7 @@ def track(title: str, total: float, file=None, expected: float | None = None):
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as a person would say it: ``12 s``, ``3 min``, ``1 h 20 min``."""
+    """Return a duration in a readable form: ``12 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
@@ -58,7 +63,7 @@ def duration(seconds: float) -> str:
 
 
 class _Texts(tqdm):
-    """A tqdm that hands its text to a function instead of drawing it over the last one."""
+    """A tqdm that passes its text to a function instead of drawing a bar."""
 
     def __init__(self, say, **options):
         super().__init__(**options, gui=True)  # as tqdm's own subclasses do: nothing is drawn
@@ -72,7 +77,8 @@ class _Texts(tqdm):
 
 
 def _bar(title: str, total: float, file) -> tqdm:
-    # A step is shown when it begins, by set_postfix_str: never by update, when the last one ended.
+    # A step is shown when it begins, by set_postfix_str. An infinite interval keeps update, which
+    # is called when a step has ended, from drawing.
     options = {"desc": title, "total": total, "file": file, "mininterval": float("inf")}
     if _in_notebook():
         from IPython.display import HTML, display

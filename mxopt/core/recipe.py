@@ -1,4 +1,4 @@
-"""A task: what is trained, in words that know nothing of how."""
+"""Recipes: what is trained (data, network, loss, metric), independent of the switches."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from mxnet import gluon
 
 @dataclass(frozen=True)
 class Data:
-    """A task's samples.
+    """The samples of a recipe.
 
     Attributes:
-        train, validation, test: data sets of raw samples, each sample a tuple of arrays.
-        transform: turns one raw sample's arrays into what is batched: inputs, then labels. For
-            ``image_dtype="uint8"`` it has two halves (``mxopt.methods.input_pipeline``).
-        kind: ``real`` or ``stand-in``; every result says which.
-        origin: where they were found, in words.
-        collate: for sentences, what makes a batch's arrays (``PairBatch`` in
-        ``mxopt.methods.bucketing``).
+        train: training set of raw samples, each a tuple of arrays.
+        validation: validation set, likewise.
+        test: test set, likewise.
+        transform: converts the arrays of one raw sample to the arrays that are batched: inputs,
+            then labels. For ``image_dtype="uint8"`` it has two parts, ``compact`` and ``expand``
+            (``mxopt.methods.input_pipeline.pipeline``).
+        kind: ``real`` or ``stand-in``; stated with every result.
+        origin: description of where the samples come from.
+        collate: for sentences, a callable that makes a batch's arrays (``PairBatch`` of
+            ``mxopt.methods.bucketing``); None for images.
     """
 
     train: gluon.data.Dataset
@@ -33,19 +36,20 @@ class Data:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A task. It knows nothing of the switches.
+    """A training task, independent of the switches.
 
     Attributes:
-        name: what tables call it.
+        name: name of the recipe in tables.
         data: ``data() -> Data``.
         network: ``network(contexts) -> gluon.Block`` with its parameters on all contexts.
-        loss: ``loss(output, *labels)`` -> one loss a sample, shape (samples,) or (samples, ...).
-        metric: ``metric()`` -> something with ``update(labels, outputs)`` and ``get()``, as
-            ``mx.metric`` and GluonCV have them; None if there is nothing but the loss.
-        inputs: how many of a batch's arrays the network takes; the rest are labels.
-        score: ``score(net, data, split)`` -> further figures of a split, such as BLEU, and texts
-            that belong to them, such as a signature.
-        unit: what a batch's size counts and losses are averaged over.
+        loss: ``loss(output, *labels)`` -> one loss for each sample, shape (samples,) or
+            (samples, ...).
+        metric: ``metric()`` -> an object with ``update(labels, outputs)`` and ``get()``, such as
+            a metric of ``mx.metric`` or GluonCV; None if only the loss is reported.
+        inputs: number of a batch's arrays that are inputs of the network; the rest are labels.
+        score: ``score(net, data, split)`` -> further figures of a split, such as BLEU, and
+            strings that describe them, such as a signature; None if there are none.
+        unit: what a batch's size counts and losses are averaged over: ``sample`` or ``token``.
     """
 
     name: str

@@ -1,10 +1,9 @@
-"""Run records: what happened, as events on disk, written while it happens.
+"""Run records: the events of a run, written to disk while it runs.
 
 A record is a text file of JSON lines. The first line is ``start`` (format, plan, workload), the
-last one ``end`` (status and the measured figures); between them stand ``environment``, ``data``,
-``steps``, ``epoch`` and whatever else the workload had to say. A run that was killed has no
-``end``, which is how a reader knows. Every table, plot and sentence of a report is computed from
-such records.
+last one ``end`` (status and the measured figures). Between them are ``environment``, ``data``,
+``steps``, ``epoch`` and other events of the workload. The record of a run that was killed has no
+``end``. Every table, plot and sentence of a report is computed from such records.
 """
 
 from __future__ import annotations
@@ -26,10 +25,14 @@ from mxopt.core.plan import Plan
 
 
 class RecordWriter:
-    """Writes one event a line and flushes it, so that a crash loses at most the line in work.
+    """Writes events to a new record, one on each line, and flushes after each.
 
-    The file is created exclusively: a record is never overwritten. It is locked while it is open,
-    so that others can tell a run at work from one that was killed (:func:`being_written`).
+    A crash thus loses at most the line being written. A record is never overwritten. The file is
+    locked while it is open, which tells a running process from a killed one
+    (:func:`being_written`).
+
+    Args:
+        path: file to create; missing folders are made.
 
     Raises:
         RecordError: the file exists already, or its folder cannot be written to.
@@ -56,19 +59,30 @@ class RecordWriter:
         self._start = time.monotonic()
 
     def begin(self, workload: str, plan: dict, options: dict) -> None:
-        """Write the first event: what is about to run, and when."""
+        """Write the ``start`` event, with the time.
+
+        Args:
+            workload: name of the function that does the work, ``module:function``.
+            plan: the switches, as :meth:`Plan.as_dict` returns them.
+            options: the workload's arguments.
+        """
         started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         about = {"workload": workload, "plan": plan, "options": options}
         self.write("start", format=FORMAT, started=started, **about)
 
     def write(self, event: str, **fields) -> None:
-        """Append one event; ``at`` is the seconds since the record was opened.
+        """Append one event; its field ``at`` is the seconds since the record was opened.
 
-        NaN and infinities are kept as the strings ``nan``, ``inf`` and ``-inf``, because JSON has
-        no word for them and a silent ``null`` would hide a divergence.
+        NaN and infinities are written as the strings ``nan``, ``inf`` and ``-inf``, because JSON
+        cannot represent them and ``null`` would hide a divergence.
+
+        Args:
+            event: name of the event.
+            **fields: its fields, JSON-able; NumPy scalars and paths are converted.
 
         Raises:
-            RecordError: the disk takes no more; what was written before stays.
+            RecordError: the file cannot be written, for example because the disk is full; earlier
+                events are kept.
         """
         line = {"event": event, "at": round(time.monotonic() - self._start, 6), **fields}
         self._file.write(line_of(line))
@@ -79,7 +93,7 @@ class RecordWriter:
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        with contextlib.suppress(OSError):  # of a full disk, which the last write has said already
+        with contextlib.suppress(OSError):  # of a full disk, which the last write has reported
             self._file.close()
 
     def __enter__(self):
@@ -91,19 +105,21 @@ class RecordWriter:
 
 @dataclass(frozen=True)
 class Run:
-    """A record read back.
+    """A run, as read from its record.
 
     Attributes:
-        path: where it was read from; of a packed experiment, ``experiment.jsonl/arm-01.jsonl``.
-        started: when, in UTC, as ISO 8601.
-        plan: the switches it ran under.
-        workload: the name of the function that did the work, and ``options`` its arguments.
-        status: ``ok``, ``diverged``, ``failed`` (with ``reason``) or ``killed`` (no end was
-            written).
+        path: file it was read from; for a packed experiment ``experiment.jsonl/arm-01.jsonl``.
+        plan: the switches of the run.
+        workload: name of the function that did the work.
+        options: arguments of that function.
+        status: ``ok``, ``diverged``, ``failed`` or ``killed`` (no ``end`` event was written).
+        reason: why the run failed or diverged; empty if it did not.
         figures: the measured figures of the ``end`` event, such as ``seconds``.
-        events: every event between start and end but ``steps``, in order; of those there may be
-            too many to hold (:meth:`steps`).
-        read_steps: yields its ``steps`` events, if ``path`` is not a file of its own.
+        events: all events between start and end, in order, except ``steps``, which may be too
+            many to keep in memory (:meth:`steps`).
+        started: start time in UTC, as ISO 8601.
+        read_steps: function that yields the ``steps`` events; None if they are in the file
+            ``path``.
     """
 
     path: Path
@@ -123,22 +139,22 @@ class Run:
         return self.status == "ok"
 
     def only(self, event: str) -> dict:
-        """Return the first event of that name, or an empty dictionary."""
+        """Return the first event of this name, or an empty dictionary."""
         return next((entry for entry in self.events if entry["event"] == event), {})
 
     def all(self, event: str) -> list[dict]:
-        """Return all events of that name, in order."""
+        """Return all events of this name, in order."""
         return [entry for entry in self.events if entry["event"] == event]
 
     def steps(self) -> Iterator[dict]:
-        """Yield the ``steps`` events in order, read from the file again, one held at a time."""
+        """Yield the ``steps`` events in order; each is read from the file when it is needed."""
         if self.read_steps:
             return self.read_steps()
         return (entry for entry in read_events(self.path) if entry["event"] == "steps")
 
 
 def being_written(path: str | os.PathLike) -> bool:
-    """Whether a process that is alive has a record open for writing."""
+    """Return whether a running process has a record open for writing."""
     with open(path, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -150,9 +166,9 @@ def being_written(path: str | os.PathLike) -> bool:
 
 
 def read_events(path: str | os.PathLike) -> Iterator[dict]:
-    """Yield the events of a record one by one, without holding the file in memory.
+    """Yield the events of a record one by one, without reading the whole file into memory.
 
-    A last line cut short by a crash is left out; a damaged line anywhere else is an error.
+    A last line that a crash cut short is skipped; any other damaged line is an error.
 
     Raises:
         RecordError: the file cannot be read, is not a record, or has a newer format.
@@ -175,10 +191,10 @@ def read_events(path: str | os.PathLike) -> Iterator[dict]:
 
 
 def read_run(path: str | os.PathLike) -> Run:
-    """Read a record, all but its steps, however many there are.
+    """Read a record; ``steps`` events are not kept in memory.
 
     Raises:
-        RecordError: as for :func:`read_events`, or the file is empty.
+        RecordError: the file cannot be read, is empty or not a record, or has a newer format.
     """
     return run_of(Path(path), read_events(path))
 
@@ -186,12 +202,13 @@ def read_run(path: str | os.PathLike) -> Run:
 def run_of(
     path: Path, events: Iterable[dict], read_steps: Callable[[], Iterator[dict]] | None = None
 ) -> Run:
-    """Return the run that its events describe.
+    """Return the run that some events describe.
 
     Args:
-        path: what messages call the run.
-        events: from ``start`` on; ``steps`` are passed over.
-        read_steps: yields the ``steps`` events, if ``path`` is not a file of its own.
+        path: path of the run, also for messages.
+        events: the events from ``start`` on; ``steps`` are skipped.
+        read_steps: function that yields the ``steps`` events; None if they are in the file
+            ``path``.
 
     Raises:
         RecordError: there are no events.

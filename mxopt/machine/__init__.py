@@ -1,8 +1,8 @@
-"""What this machine has, and what the installed MXNet can use of it.
+"""The hardware of this machine, and what of it the installed MXNet can use.
 
-Everything here is a fact that can be read without importing MXNet, because engine and thread
-settings are fixed the moment MXNet loads. What only MXNet itself can tell (its features, the GPUs
-it counts) is asked of a short child process, :func:`mxnet_build`.
+Everything here works without importing MXNet, because engine and thread settings are fixed when
+MXNet loads. What only MXNet can report (its features, the number of GPUs it counts) is read in a
+short child process, :func:`mxnet_build`.
 """
 
 from mxopt.machine.build import Build, mxnet_build, openmp_runtimes

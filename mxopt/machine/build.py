@@ -1,4 +1,4 @@
-"""What the installed MXNet says of itself, asked of a short child process."""
+"""Facts about the installed MXNet build, read in a short child process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from mxopt.core.errors import CompatError, MxoptError
 
 OPENMP_RUNTIMES = ("libgomp", "libiomp5", "libomp")
-# What the wheels' libmxnet.so, and the libgfortran.so.3 beside it, take from the system
-# (`readelf -d`); small container images lack the first two. With Debian's packages for them.
+# System libraries that the wheels' libmxnet.so and libgfortran.so.3 need (`readelf -d`), and the
+# Debian packages that have them. Small container images lack the first two.
 SYSTEM_LIBRARIES = {
     "libgomp.so.1": "libgomp1",
     "libquadmath.so.0": "libquadmath0",
@@ -29,17 +29,17 @@ _TOLD = "mxopt-build "
 
 @dataclass(frozen=True)
 class Build:
-    """What MXNet says of itself.
+    """Facts about an MXNet build.
 
     Attributes:
-        version: ``mxnet.__version__``, None when the import failed.
-        features: the compile-time features that are enabled.
+        version: ``mxnet.__version__``; None if the import failed.
+        features: enabled compile-time features.
         openmp: paths of the OpenMP runtimes that importing MXNet loaded.
         blas: the BLAS feature, such as ``OPEN`` or ``MKL``.
-        gpus: how many GPUs MXNet counts.
-        libraries: for each of :data:`SYSTEM_LIBRARIES`, its path, or None where it is missing.
-        imports: for each further module asked for, empty or why it does not import.
-        reason: why MXNet does not import; empty when it does.
+        gpus: number of GPUs that MXNet counts.
+        libraries: path of each of :data:`SYSTEM_LIBRARIES`; None if it is missing.
+        imports: for each further module, why its import failed; empty if it did not.
+        reason: why the import of MXNet failed; empty if it did not.
     """
 
     version: str | None = None
@@ -53,7 +53,11 @@ class Build:
 
 
 def openmp_runtimes(maps: str | None = None) -> list[str]:
-    """Return the paths of the OpenMP runtimes in a process: this one, or the text of its maps."""
+    """Return the paths of the OpenMP runtimes that a process has loaded.
+
+    Args:
+        maps: content of the process's ``/proc/PID/maps``; of this process's if not given.
+    """
     # Wheels bundle theirs under names such as libgomp-a34b3233.so.1.
     named = re.compile(rf"({'|'.join(OPENMP_RUNTIMES)})[-.].*so")
     return [path for path in _mapped_files(maps) if named.match(os.path.basename(path))]
@@ -70,11 +74,11 @@ def _mapped_files(maps: str | None = None) -> list[str]:
 
 
 def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
-    """Import MXNet in a child process and return what it says of itself; never raises.
+    """Import MXNet in a child process and return the facts about its build; never raises.
 
     Args:
         also: further modules to import there after MXNet (``gluoncv``, ``gluonnlp``).
-        seconds: how long the child may take.
+        seconds: time limit of the child process.
     """
     code = (
         "import sys; sys.path.append(sys.argv[1]); "
@@ -93,7 +97,7 @@ def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
             fact = json.loads(line[len(_TOLD) :])
             told["imports"].update(fact.pop("imports", {}))
             told.update(fact)
-    # What took the process down could not say so itself: it is the first that said nothing.
+    # The import that ended the process is the first one without a report.
     end = _last_words(child)
     if "version" not in told and "reason" not in told:
         told["reason"], end = end, "not tried, because MXNet ended the process"
@@ -105,7 +109,11 @@ def mxnet_build(also: tuple[str, ...] = (), seconds: float = 120) -> Build:
 
 
 def tell(also) -> None:
-    """Import MXNet and print the facts of a :class:`Build`: the child's part of `mxnet_build`."""
+    """Import MXNet and print the facts of a :class:`Build`; runs in the child of `mxnet_build`.
+
+    Args:
+        also: further modules to import.
+    """
 
     def say(**facts):
         print("\n" + _TOLD + json.dumps(facts), flush=True)
@@ -135,7 +143,7 @@ def tell(also) -> None:
 
 
 def _load(soname: str) -> str | None:
-    """Load a shared library into this process and return its path, None where it is missing."""
+    """Load a shared library into this process and return its path; None if it is missing."""
     try:
         ctypes.CDLL(soname)
     except OSError:
@@ -145,7 +153,7 @@ def _load(soname: str) -> str | None:
 
 
 def enabled_features(mxnet) -> list[str]:
-    """Return the compile-time features of an imported MXNet that are enabled."""
+    """Return the enabled compile-time features of an imported MXNet."""
     return [name for name, feature in mxnet.runtime.Features().items() if feature.enabled]
 
 
@@ -157,5 +165,5 @@ def _one_line(error: BaseException) -> str:
 def _last_words(child) -> str:
     if child.returncode < 0:
         return f"importing it ended the process by {signal.Signals(-child.returncode).name}"
-    last = (child.stderr.strip().splitlines() or ["without a word"])[-1]
+    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
     return f"importing it ended the process with status {child.returncode} ({last})"

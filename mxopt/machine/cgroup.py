@@ -1,9 +1,9 @@
-"""What a container leaves to this process: CPU quota and memory, from Linux control groups.
+"""CPU quota and memory limit of this process's container, from Linux control groups.
 
-``os.cpu_count`` and ``psutil.virtual_memory`` speak of the whole machine; in a container that has
-half a machine, thread counts and memory checks made from them are wrong. Both versions of control
-groups are read (https://docs.kernel.org/admin-guide/cgroup-v2.html and ``cgroup-v1/``); a limit
-set on any group above ours holds for us too.
+``os.cpu_count`` and ``psutil.virtual_memory`` describe the whole machine. In a container with a
+limit, thread counts and memory checks based on them are wrong. Both versions of control groups are
+read (https://docs.kernel.org/admin-guide/cgroup-v2.html and ``cgroup-v1/``). The limits of all
+parent groups apply too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def cpu_quota(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
-    """Return how many CPUs' worth of time this process may use, or None where nothing limits it."""
+    """Return the CPU time this process may use, in CPUs; None if there is no limit.
+
+    Args:
+        root: where the control groups are mounted.
+        membership: file that names this process's groups.
+    """
     quotas = []
     for folder in _groups("cpu", root, membership):
         quota, _, period = _text(folder / "cpu.max").partition(" ")
@@ -27,9 +32,13 @@ def cpu_quota(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
 
 
 def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
-    """Return the bytes this process's groups may still take, or None where nothing limits them.
+    """Return how many bytes this process's groups may still allocate; None if there is no limit.
 
     Cached files that the kernel would drop first (``inactive_file``) count as free.
+
+    Args:
+        root: where the control groups are mounted.
+        membership: file that names this process's groups.
     """
     left = []
     for folder in _groups("memory", root, membership):
@@ -45,7 +54,7 @@ def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
 
 
 def _groups(controller: str, root: Path, membership: Path):
-    """Yield the folders of our group and of those above it, for one controller."""
+    """Yield the folders of this process's group and of its parents, for one controller."""
     for line in _text(membership).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

@@ -1,4 +1,4 @@
-"""The facts about its machine that a run record keeps."""
+"""Facts about the machine and the process, for run records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIABLES = (
     *("MXNET_", "OMP_", "KMP_", "GOMP_", "MKL", "DNNL", "ONEDNN", "OPENBLAS_", "MALLOC", "CUDA_"),
     *("DMLC_", "MXOPT_", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE"),
 )
-# A secret, and a sentence that the results page has already.
+# A secret, and a text that the results page has anyway.
 LEFT_OUT = ("MXOPT_JOB_TOKEN", "MXOPT_TIER_WHY")
 RECORDED_PACKAGES = (
     *("numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
@@ -28,10 +28,10 @@ RECORDED_PACKAGES = (
 
 
 def environment() -> dict:
-    """Return the facts a run record keeps of the process it ran in; ready for JSON.
+    """Return the facts about this process that a run record keeps, JSON-able.
 
-    Meant to be called in the measured process once MXNet is imported there: features and the
-    OpenMP runtime are those in use. Starts no process and imports nothing heavy.
+    Call it in the measured process after MXNet is imported, so that the features and the OpenMP
+    runtimes are those in use. It starts no process and imports no large package.
     """
     mxnet = sys.modules.get("mxnet")
     found, no_gpus = survey_gpus()
@@ -62,9 +62,9 @@ def environment() -> dict:
 
 
 def without_folders(text: str) -> str:
-    """Return the text with only the last part of every absolute path in it.
+    """Return the text with every absolute path replaced by its last part.
 
-    Records are made to be shown, and a machine's folders are nobody else's business.
+    Records are published, and folders of a machine are private.
 
     >>> without_folders("/home/ada/lib/libiomp5.so:/opt/x")
     'libiomp5.so:x'

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, by NVML, and whether the installed MXNet can compute on them."""
+"""The GPUs of this machine, from NVML, and whether the installed MXNet can use them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import re
 from dataclasses import dataclass
 
-# The kernels inside the MXNet 1.9.1 wheels for CUDA 11, as compute capabilities. The wheels hold no
-# PTX beside them, so the driver has nothing to compile for a GPU newer than these.
+# Compute capabilities of the kernels in the MXNet 1.9.1 wheels for CUDA 11. The wheels have no PTX
+# that the driver could compile for newer GPUs.
 KERNELS = ((5, 0), (6, 0), (7, 0), (8, 0), (8, 6))
 # Oldest Linux driver for CUDA 11: docs.nvidia.com/deploy/cuda-compatibility, minor version table.
 OLDEST_DRIVER = (450, 80, 2)
@@ -29,12 +29,12 @@ class Gpu:
     Attributes:
         index: the driver's number, in PCI order. MXNet counts only visible GPUs and, unless
             ``CUDA_DEVICE_ORDER=PCI_BUS_ID`` is set, the fastest first.
-        name: such as ``Tesla V100-SXM2-16GB``.
+        name: name, such as ``Tesla V100-SXM2-16GB``.
         capability: CUDA compute capability, (major, minor).
-        memory: all of its memory, in bytes.
-        driver: the driver's version.
-        usable: whether the installed MXNet can compute on it.
-        reason: why not; empty when it can.
+        memory: total memory in bytes.
+        driver: version of the driver.
+        usable: whether the installed MXNet can use the GPU.
+        reason: why it cannot; empty if it can.
     """
 
     index: int
@@ -47,28 +47,32 @@ class Gpu:
 
 
 def runs_on(capability: tuple[int, int], kernels=KERNELS) -> bool:
-    """Whether compiled kernels run on a GPU of this compute capability.
+    """Return whether compiled kernels run on a GPU of this compute capability.
 
-    Machine code runs on the major version it was made for and on the same or a later minor one
-    (CUDA C++ Programming Guide, "Binary Compatibility").
+    Kernels run on GPUs of the same major version and of the same or a later minor version (CUDA
+    C++ Programming Guide, "Binary Compatibility").
 
     >>> runs_on((8, 9)), runs_on((9, 0))
     (True, False)
+
+    Args:
+        capability: compute capability of the GPU, (major, minor).
+        kernels: compute capabilities that the kernels were compiled for.
     """
     return any(major == capability[0] and minor <= capability[1] for major, minor in kernels)
 
 
 def gpus() -> list[Gpu]:
-    """Return the GPUs the driver knows, each with whether the installed MXNet can use it."""
+    """Return the GPUs that the driver lists, and whether the installed MXNet can use each."""
     return survey_gpus()[0]
 
 
 def survey_gpus(packages: dict[str, str] | None = None, nvml=None) -> tuple[list[Gpu], str]:
-    """Return the GPUs, and why there are none (empty when there are some).
+    """Return the GPUs, and why there are none (empty if there are some).
 
     Args:
-        packages: the installed builds of MXNet; :func:`mxnet_packages` when not given.
-        nvml: what stands for the module ``pynvml``; the module itself when not given.
+        packages: installed builds of MXNet; :func:`mxnet_packages` if not given.
+        nvml: a replacement for the module ``pynvml``, for tests.
     """
     if nvml is None:
         try:
@@ -104,12 +108,12 @@ def _read_gpu(nvml, index: int, packages: dict[str, str]) -> Gpu:
 
 
 def why_unusable(capability: tuple[int, int], driver: str, packages: dict[str, str]) -> str:
-    """Return why MXNet cannot compute on such a GPU; empty when it can.
+    """Return why MXNet cannot use such a GPU; empty if it can.
 
     Args:
         capability: CUDA compute capability, (major, minor).
-        driver: the driver's version, such as ``535.129.03``.
-        packages: the installed builds of MXNet, ``{package: version}``.
+        driver: version of the driver, such as ``535.129.03``.
+        packages: installed builds of MXNet, ``{package: version}``.
     """
     if not runs_on(capability):
         family = _FAMILIES.get(capability, _FAMILIES.get(capability[:1], "an unknown family"))
@@ -132,10 +136,16 @@ def why_unusable(capability: tuple[int, int], driver: str, packages: dict[str, s
 
 
 def visible(index: int, uuid: str, setting: str | None) -> bool:
-    """Whether ``CUDA_VISIBLE_DEVICES`` (None: not set) leaves a GPU to CUDA.
+    """Return whether ``CUDA_VISIBLE_DEVICES`` makes a GPU visible to CUDA.
 
-    CUDA takes indices or beginnings of UUIDs and stops at the first it does not know (CUDA C++
-    Programming Guide, "CUDA Environment Variables"). Slices of a GPU (MIG) are taken as visible.
+    CUDA accepts indices and prefixes of UUIDs, and ignores everything from the first invalid entry
+    on (CUDA C++ Programming Guide, "CUDA Environment Variables"). Slices of a GPU (MIG) are assumed
+    to be visible.
+
+    Args:
+        index: the driver's number of the GPU.
+        uuid: its UUID, ``GPU-...``.
+        setting: value of the variable; None if it is not set.
     """
     if setting is None or "MIG-" in setting:
         return True
@@ -149,14 +159,14 @@ def visible(index: int, uuid: str, setting: str | None) -> bool:
 
 
 def mxnet_packages() -> dict[str, str]:
-    """Return the installed distributions that bring the module ``mxnet``, with their versions."""
+    """Return the installed distributions that contain the module ``mxnet``, with their versions."""
     return {
         name: version for name in ("mxnet", *CUDA_PACKAGES) if (version := package_version(name))
     }
 
 
 def package_version(package: str) -> str | None:
-    """Return the version of an installed distribution, or None."""
+    """Return the version of an installed distribution; None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

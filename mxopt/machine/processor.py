@@ -17,13 +17,13 @@ INSTRUCTION_SETS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 @dataclass(frozen=True)
 class Cpu:
-    """The processor, as far as this process may use it.
+    """The processor, and how much of it this process may use.
 
     Attributes:
-        model: the processor's name.
-        physical_cores: cores this process may run on (affinity and container quota respected).
-        logical_cores: hardware threads it may run on.
-        instruction_sets: those of :data:`INSTRUCTION_SETS` that are there.
+        model: name of the processor.
+        physical_cores: cores that this process may use (by its affinity and container quota).
+        logical_cores: hardware threads that it may use.
+        instruction_sets: those of :data:`INSTRUCTION_SETS` that the processor supports.
     """
 
     model: str
@@ -34,14 +34,19 @@ class Cpu:
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """``/dev/shm``, through which DataLoader workers hand over batches; sizes in bytes."""
+    """``/dev/shm``, through which DataLoader workers pass batches.
+
+    Attributes:
+        size: its size in bytes.
+        free: free bytes.
+    """
 
     size: int
     free: int
 
 
 def cpu() -> Cpu:
-    """Return the processor; cores are those this process may use, not those of the machine."""
+    """Return the processor, with the number of cores that this process may use."""
     try:
         description = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -54,8 +59,8 @@ def read_cpu(description: str, allowed: set[int], quota: float | None = None) ->
 
     Args:
         description: the text of ``/proc/cpuinfo``.
-        allowed: the hardware threads this process may run on.
-        quota: CPUs' worth of time it may use, None for no limit; a started CPU counts as one.
+        allowed: numbers of the hardware threads that this process may use.
+        quota: CPU time it may use, in CPUs, rounded up; None for no limit.
     """
     threads = []
     for block in description.split("\n\n"):
@@ -76,14 +81,14 @@ def read_cpu(description: str, allowed: set[int], quota: float | None = None) ->
 
 
 def memory_available() -> int:
-    """Return the bytes of memory that can be taken now, in this container too."""
+    """Return how many bytes can be allocated now, by the machine and by the container's limit."""
     left = cgroup.memory_left()
     available = psutil.virtual_memory().available
     return available if left is None else min(available, left)
 
 
 def shared_memory(folder: str = "/dev/shm") -> SharedMemory | None:
-    """Return the size of ``/dev/shm``, or None where it does not exist."""
+    """Return size and free space of ``/dev/shm``; None if it does not exist."""
     try:
         usage = psutil.disk_usage(folder)
     except OSError:

@@ -1,1 +1,1 @@
-"""The training loop, one for every recipe and every plan."""
+"""The training loop, the same for all recipes and plans."""

@@ -1,14 +1,14 @@
-"""Checkpoints: everything that a run needs to go on after its process is gone.
+"""Checkpoints: everything that is needed to resume a run in a new process.
 
-After an epoch, and at every stop within one (``progress``), the network, the optimizer's state, the
-loss scale, the weights' average and the figures so far are written into files of their own, and
-last a manifest with the files' SHA-256 and its own. A checkpoint without a manifest, or with
-another hash than it says, does not exist: whenever the process dies, the last good one is still
-there. The last two are kept.
+A checkpoint is written after each epoch and at every stop within one (``progress``). The network,
+the optimizer's state, the loss scale, the methods' state and the figures so far are written first;
+last a manifest with the SHA-256 of the other files and of itself. A checkpoint without a manifest,
+or with a hash that differs, is ignored: whenever the process dies, the last good one remains. The
+last two are kept.
 
-Nothing random needs keeping: it begins anew at every such place, with a seed made of the plan's,
-the epoch and the step. (Not in ``plan.num_workers``: these processes have generators of their own,
-and a transform that draws from them draws something else after an interruption.)
+No state of random generators is kept, because they are seeded again at every such point, from the
+plan's seed, the epoch and the step. (Except in the processes of ``plan.num_workers``, which have
+generators of their own: a transform that uses them draws other numbers after an interruption.)
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def save(folder: Path, run: TrainingRun, every: int, progress: dict) -> None:
     """Write a checkpoint.
 
     Args:
-        folder: of this run; made if it is not there.
-        run: what is trained.
+        folder: folder of the run's checkpoints; it is made if missing.
+        run: the training run.
         every: steps between two checkpoints within an epoch.
-        progress: JSON-able figures to go on from; ``epoch`` is the number of epochs done, and
-            ``step`` that of the steps of the next one.
+        progress: JSON-able figures to resume from; ``epoch`` is the number of finished epochs, and
+            ``step`` the number of finished steps of the next one.
 
     Raises:
-        RecordError: the folder cannot be written to; the checkpoints before are still there.
+        RecordError: the folder cannot be written to; earlier checkpoints are unchanged.
     """
     stem = f"epoch-{progress['epoch']:04d}"
     if progress["step"]:
@@ -81,16 +81,16 @@ def save(folder: Path, run: TrainingRun, every: int, progress: dict) -> None:
 
 
 def restore(folder: Path, run: TrainingRun, every: int) -> dict | None:
-    """Put the newest good checkpoint back and return its progress; None if there is none.
+    """Restore the newest good checkpoint and return its progress; None if there is none.
 
     Args:
-        folder: of this run.
-        run: what is trained, as it was set up.
+        folder: folder of the run's checkpoints.
+        run: the training run, as it was set up.
         every: steps between two checkpoints within an epoch.
 
     Raises:
-        PlanError: it is of another recipe or plan, of other steps between two checkpoints, or of
-            another version of mxopt.
+        PlanError: the checkpoint has another recipe or plan, another number of steps between two
+            checkpoints, or was written by another version of mxopt.
     """
     for path in reversed(by_number(folder.glob("epoch-*.json"))):
         manifest = _good(path)
@@ -124,7 +124,7 @@ def restore(folder: Path, run: TrainingRun, every: int) -> dict | None:
 
 
 def _differences(manifest: dict, run: TrainingRun, every: int) -> str:
-    """Return what a checkpoint has otherwise than the run that is to go on from it."""
+    """Return how a checkpoint differs from the run that would resume from it."""
     if manifest.get("format") != FORMAT:
         return "the version of mxopt that wrote it"
     if manifest["recipe"] != run.recipe.name:
@@ -135,14 +135,14 @@ def _differences(manifest: dict, run: TrainingRun, every: int) -> str:
 
 
 def _method_state(method, arrays: list) -> tuple[str, dict]:
-    """Return a method's name and state, its arrays moved to a list."""
+    """Return a method's name and its state, with its arrays appended to a list."""
     values, own = method.state()
     state = {"values": values, "arrays": _packed(own, arrays)} if values or own else {}
     return type(method).__name__, state
 
 
 def newest(folder: Path) -> Path | None:
-    """Return the file of the newest good checkpoint's weights, or None if there is none."""
+    """Return the file with the weights of the newest good checkpoint; None if there is none."""
     manifests = reversed(by_number(folder.glob("epoch-*.json")))
     good = (path.with_suffix(".params") for path in manifests if _good(path))
     return next(good, None)
@@ -156,7 +156,7 @@ def _scaler(trainer):
 
 
 def _good(path: Path) -> dict | None:
-    """Return a manifest if its files are what it says."""
+    """Return a manifest if the hashes of its files are correct, and None otherwise."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         hashes = {end: file_sha256(path.with_suffix(f".{end}")) for end in ENDS}
@@ -173,12 +173,12 @@ def _own_sha256(manifest: dict) -> str:
 
 
 def _pairs(counts: dict) -> list:
-    """Return a dictionary of dictionaries as lists: JSON's keys would become text."""
+    """Return a dictionary of dictionaries as lists, because JSON has only string keys."""
     return [[device, list(map(list, own.items()))] for device, own in counts.items()]
 
 
 def _packed(value, arrays: list):
-    """Return nested states as JSON, their arrays moved to a list and replaced by their place."""
+    """Return nested states JSON-able: arrays are appended to a list, replaced by their index."""
     if isinstance(value, nd.NDArray):
         arrays.append(value)
         return len(arrays) - 1

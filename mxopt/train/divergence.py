@@ -1,8 +1,8 @@
-"""Divergence: a run whose numbers have gone wrong ends, says at which step, and keeps nothing bad.
+"""Divergence: a run with NaN or infinite numbers ends with an error that names the step.
 
-A number that is not finite stays so: every step after it is wasted, and a checkpoint of it would
-take the place of a good one. Signs are looked for where the numbers are on the host anyway, or once
-an epoch outside of the clocks: in losses, in the loss scale, in weights, in scores.
+A weight that is not finite stays so: all further steps are wasted, and a checkpoint would replace a
+good one. Losses, the loss scale, weights and scores are checked where they are on the host anyway,
+or once an epoch outside of the timed parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ _ADVICE = "lower learning_rate, or set clip_norm"
 
 
 def check_losses(losses: list[float], steps_before: int) -> None:
-    """Raise ``Diverged``, naming the step, if a loss is not finite; one loss a step."""
+    """Check that all losses are finite.
+
+    Args:
+        losses: one loss for each step.
+        steps_before: number of steps before the first of these.
+
+    Raises:
+        Diverged: a loss is NaN or infinite.
+    """
     bad = np.flatnonzero(~np.isfinite(losses))
     if len(bad):
         step = steps_before + bad[0] + 1
@@ -30,7 +38,16 @@ def check_losses(losses: list[float], steps_before: int) -> None:
 
 
 def check_loss_scale(numbers: Float32, trainer: gluon.Trainer, steps: int) -> None:
-    """Raise ``Diverged`` if the last of so many steps overflowed at the smallest loss scale."""
+    """Check that the last step did not overflow at the smallest loss scale.
+
+    Args:
+        numbers: the precision.
+        trainer: the trainer with the loss scale.
+        steps: number of steps so far.
+
+    Raises:
+        Diverged: it did.
+    """
     if numbers.exhausted(trainer):
         raise Diverged(
             f"diverged at step {steps}: its gradients overflow without a loss scale too, after "
@@ -39,9 +56,16 @@ def check_loss_scale(numbers: Float32, trainer: gluon.Trainer, steps: int) -> No
 
 
 def check_weights(net: gluon.Block, steps: int) -> None:
-    """Raise ``Diverged`` if a weight is not finite after so many steps.
+    """Check that all weights are finite.
 
-    The losses of an epoch do not show what its last step did to the weights.
+    The losses of an epoch do not show the effect of its last update.
+
+    Args:
+        net: the network.
+        steps: number of steps so far.
+
+    Raises:
+        Diverged: a weight is NaN or infinite.
     """
     arrays = [array for p in net.collect_params().values() for array in p._data or []]
     by_context: dict = {}
@@ -53,7 +77,15 @@ def check_weights(net: gluon.Block, steps: int) -> None:
 
 
 def check_scores(scores: dict, steps: int) -> None:
-    """Raise ``Diverged`` if the loss of a validation or test after so many steps is not finite."""
+    """Check that the losses of a validation or a test are finite.
+
+    Args:
+        scores: figures by name; those that end with ``_loss`` are checked.
+        steps: number of steps so far.
+
+    Raises:
+        Diverged: a loss is NaN or infinite.
+    """
     for name, value in scores.items():
         if name.endswith("_loss") and not math.isfinite(value):
             raise Diverged(f"diverged by step {steps}: {name} is {value}; {_ADVICE}")
@@ -61,7 +93,11 @@ def check_scores(scores: dict, steps: int) -> None:
 
 @contextlib.contextmanager
 def naming_checkpoint(folder: Path | None):
-    """Add to a divergence in a ``with`` block where its last good weights are, if any are kept."""
+    """Add the file of the last good weights to a ``Diverged`` error in a ``with`` block.
+
+    Args:
+        folder: folder of the checkpoints; None if none are kept.
+    """
     try:
         yield
     except Diverged as error:

@@ -1,8 +1,8 @@
-"""The training loop: one, for every recipe and every plan.
+"""The training loop, the same for all recipes and plans.
 
-A before and an after that differ in loop code compare two programs; here they differ in a plan.
-The loop never waits for the devices inside a part of an epoch (``progress``): its losses
-are read at its end. The clock waits at both edges of every part.
+If two runs had different loops, comparing them would compare two programs; here only the plans
+differ. Within a part of an epoch (``progress``) the loop never waits for the devices: losses are
+read at the end of the part. The clock waits for the devices at the start and the end of each part.
 """
 
 from __future__ import annotations
@@ -42,42 +42,42 @@ def fit(
     """Train a recipe under a plan and test it once, at the end.
 
     Args:
-        recipe: the task.
+        recipe: what is trained.
         plan: the switches.
-        write: called with an event's name and fields, as ``RecordWriter.write`` is.
-        on_epoch: called with the whole network after each epoch, and when a checkpoint was put
-            back, outside of every clock.
-        evaluate: whether to validate after each epoch and test at the end; without, there are no
-            such figures, and only the training split is read.
-        checks: how often in an epoch to validate, the last time at its end. The others are written
-            as ``check`` events, with ``progress`` in epochs and ``seconds`` since the epoch began;
-            they change nothing of what is learned.
-        checkpoints: a folder to write one into after each epoch and every so many steps of it, and
-            to go on from if it holds one already (``checkpoint``). The losses are then
-            those of a run that was not interrupted; ``resumed_epochs`` and ``resumed_steps`` say
-            how much is from before, and the times of such a run are no evidence.
-        checkpoint_steps: how many steps a run that is killed loses at most, rounded up to whole
-            updates. At each such step of an epoch the random generators begin anew, with
-            checkpoints and without: where an epoch is longer than that, and dropout or augmentation
-            draw from them, losses differ with it a little.
+        write: function that writes an event, called like ``RecordWriter.write``.
+        on_epoch: function called with the whole network after each epoch, and after a checkpoint
+            was restored; its time is not counted.
+        evaluate: whether to validate after each epoch and to test at the end. If not, only the
+            training split is read, and the result has no such figures.
+        checks: number of validations in each epoch, the last one at its end. The others are
+            written as ``check`` events, with ``progress`` in epochs and ``seconds`` since the start
+            of the epoch. They do not affect training.
+        checkpoints: folder to write checkpoints to, after each epoch and every
+            ``checkpoint_steps`` steps. If it has one already, the run resumes from it
+            (``checkpoint``). The losses are then those of a run that was not interrupted.
+            ``resumed_epochs`` and ``resumed_steps`` say how much was done before; the times of such
+            a run must not be compared.
+        checkpoint_steps: largest number of steps that a killed run loses, rounded up to whole
+            updates. After each of these intervals within an epoch the random generators are seeded
+            again, with or without checkpoints: in longer epochs, losses depend a little on this
+            number if dropout or augmentation draw random numbers.
 
     Returns:
         The figures of the run: ``seconds`` (training, all epochs, no validation),
         ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
         on, ``samples_per_second`` (steady state: without the first step; both are named after
-        the recipe's unit),
-        ``first_step_seconds``, ``setup_seconds`` (data, network), ``end_to_end_seconds``,
-        ``train_loss``, ``validation_*`` and ``test_*`` (loss and every metric; where several
-        processes train together, the first one's to find out), ``skipped_steps``
-        (overflows under AMP).
+        the recipe's unit), ``first_step_seconds``, ``setup_seconds`` (data, network),
+        ``end_to_end_seconds``, ``train_loss``, ``validation_*`` and ``test_*`` (loss and every
+        metric; with several processes only in the first), ``skipped_steps`` (overflows under
+        AMP).
 
     Raises:
-        Diverged: a loss became NaN or infinite, or weights did, or gradients overflow whatever
-            the loss scale; the message names the step, and the last good checkpoint if any are
-            kept. The steps until then are in the record.
-        CapacityError: training would not fit into memory (``memory``), or did not; the
-            message names a batch size that would.
-        DataError: an epoch has another number of steps than when it was left.
+        Diverged: a loss or a weight became NaN or infinite, or gradients overflow at every loss
+            scale. The message names the step, and the last good checkpoint if any are kept. The
+            steps until then are in the record.
+        CapacityError: training would not fit into memory (``memory``), or ran out of it; the
+            message suggests a batch size.
+        DataError: an epoch has another number of steps than in the checkpoint.
         MxoptError: the plan cannot run here.
     """
     with memory.explained(plan), divergence.naming_checkpoint(checkpoints):
@@ -152,7 +152,7 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
 
 @contextlib.contextmanager
 def _evaluating(run: TrainingRun):
-    """Let methods change the network for the time of an evaluation."""
+    """Let methods change the network during an evaluation."""
     with contextlib.ExitStack() as stack:
         for method in run.methods:
             stack.enter_context(method.evaluating(run))
@@ -160,7 +160,7 @@ def _evaluating(run: TrainingRun):
 
 
 def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> None:
-    """Train the epoch in work to its end; ``keep()`` is called at every stop."""
+    """Train the current epoch to its end; ``keep()`` is called at every stop."""
     plan, epoch = run.plan, at.epoch
     loader = run.loaders["train"]
     for method in run.methods:
@@ -169,7 +169,7 @@ def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> 
     if at.step and at.count != count:
         raise DataError(
             f"the checkpoint was left at step {at.step} of {at.count}, and now an epoch has "
-            f"{count}: the data is not what it was; bring it back, or delete the checkpoints"
+            f"{count}: the data has changed; restore it, or delete the checkpoints"
         )
     at.count = count
     stops = progress.stops(count, every, plan.grad_accumulation)

@@ -1,18 +1,18 @@
-"""Memory: what training will take, told before it begins.
+"""Memory: an estimate of what training will use, before it begins.
 
-Counted, from the network's graph (:mod:`mxopt.train.tracing`) and the plan, are
+The estimate is computed from the network's graph (:mod:`mxopt.train.tracing`) and the plan. It has
 
-- on each device: the outputs of all operators for its share of a batch, any of which the backward
-  pass may need; weights and gradients that are not there yet, the optimizer's states, averaged
-  weights, sums of gradients where there are several devices, and samples that
+- on each device: the outputs of all operators for its share of a batch, because the backward pass
+  may need them; weights and gradients that are not allocated yet; the optimizer's states; averaged
+  weights; sums of gradients if there are several devices; and the samples that
   ``preprocess="device"`` keeps;
-- on the host: samples that ``cached`` and ``roundtrip`` keep, and batches that loader workers have
-  ready. With CPU contexts all of the above is on the host as well.
+- on the host: the samples that ``cached`` and ``roundtrip`` keep, and the batches that loader
+  workers have ready. With CPU contexts all of the above is on the host too.
 
-Not counted are the gradients of activations, which live shortly, what a graph saves by sharing
-memory, what oneDNN and cuDNN work in, and on the host what ``malloc`` keeps of freed memory. So the
-peak can be less than the estimate, and more: it is for finding out what cannot fit, not for filling
-a device to the last byte.
+It leaves out the short-lived gradients of activations, memory that a graph saves by sharing,
+workspaces of oneDNN and cuDNN, and on the host freed memory that ``malloc`` keeps. The peak can
+thus be lower or higher: the estimate finds what cannot fit, and does not help to fill a device
+completely.
 """
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ from mxopt.methods.input_pipeline.loading import one_sample
 from mxopt.train.tracing import Traced, output_like, trace
 
 MIB = 2**20
-# What MXNet, CUDA, oneDNN and C++ say when they are given no memory.
+# Parts of the messages of MXNet, CUDA, oneDNN and C++ when memory runs out.
 _NO_MEMORY = ("out of memory", "failed to allocate", "cudamalloc", "create a memory", "bad_alloc")
 
 
 @dataclass(frozen=True)
 class Need:
-    """What training will take in one place, beyond what is taken already.
+    """Memory that training will use in one place, beyond what is allocated already.
 
     Attributes:
-        place: such as ``gpu(0)`` or ``the host``; ``free``: the bytes that are free there.
-        fixed: bytes whatever the batch; ``sample``: bytes for each sample of a batch.
-        samples: of a batch that are in this place; ``places``: among how many it is split.
+        place: name of the place, such as ``gpu(0)`` or ``the host``.
+        free: free bytes there.
+        fixed: bytes that do not depend on the batch.
+        sample: bytes for each sample of a batch.
+        samples: number of samples of a batch in this place.
+        places: number of places that a batch is split among.
     """
 
     place: str
@@ -64,19 +67,19 @@ class Need:
 
     @property
     def most_samples(self) -> int:
-        """The largest batch that fits, in samples in all places; 0 if none does."""
+        """The largest batch that fits, in samples over all places; 0 if none does."""
         return max(0, (self.free - self.fixed) // self.sample) * self.places
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What training will take.
+    """Memory that training will use.
 
     Attributes:
-        needs: one for each place.
-        unit: how much of ``plan.batch_size`` one sample is: 1, or with ``bucketing="tokens"`` the
-            tokens of the longest sentence.
-        note: what could not be counted, and why; empty if everything was.
+        needs: the memory in each place.
+        unit: how much of ``plan.batch_size`` one sample takes: 1, or with ``bucketing="tokens"``
+            the tokens of the longest sentence.
+        note: what is not in the estimate, and why; empty if everything is.
     """
 
     needs: list[Need]
@@ -85,11 +88,11 @@ class Estimate:
 
 
 def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
-    """Estimate what training will take; one sample is read and transformed for it.
+    """Estimate the memory that training will use; reads and transforms one sample.
 
     Args:
-        run: its plan, recipe, data and network.
-        evaluate: whether the validation and the test split are read as well.
+        run: the training run, with its plan, recipe, data and network.
+        evaluate: whether the validation and the test split are used too.
     """
     recipe, data, plan, contexts = run.recipe, run.data, run.plan, run.contexts
     arrays, unit = one_sample(data, plan)
@@ -99,7 +102,7 @@ def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
             arrays[0] = output_like(run.frozen, arrays[0])
         inputs = run.precision.inputs(arrays[: recipe.inputs])
         traced = trace(run.learning, recipe, run.precision, [*inputs, *arrays[recipe.inputs :]])
-    except Exception as error:  # networks of one's own may not take symbols
+    except Exception as error:  # a user's network may not accept symbols
         note = (
             f"activations are not counted, {type(run.learning).__name__} cannot be traced: {error}"
         )
@@ -110,7 +113,7 @@ def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
         small = host.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
     kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
     ahead = 2 * plan.num_workers if plan.prefetch is None else plan.prefetch
-    own = -(-plan.batch_size // plan.processes)  # of many workers each has its part of a batch
+    own = -(-plan.batch_size // plan.processes)  # each process has its part of a batch
     shares = split_sizes(max(1, own // unit), len(contexts))
     count, samples, loading = len(contexts), sum(shares), small * (1 + ahead)
     fixed = traced.fixed + _weights(run.learning, traced.shapes, plan, count)
@@ -128,7 +131,11 @@ def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
 
 
 def check(found: Estimate, plan: Plan) -> None:
-    """Make sure that there is enough memory everywhere.
+    """Check that there is enough memory in every place.
+
+    Args:
+        found: the estimate.
+        plan: the switches.
 
     Raises:
         CapacityError: there is not; the message gives what is needed, what is free, and the
@@ -153,11 +160,14 @@ def check(found: Estimate, plan: Plan) -> None:
 
 @contextlib.contextmanager
 def explained(plan: Plan):
-    """Say what to do where a ``with`` block runs out of memory.
+    """Replace errors of a ``with`` block that runs out of memory by one that says what to do.
+
+    Args:
+        plan: the switches.
 
     Raises:
-        CapacityError: in place of MXNet's error, or of ``MemoryError``. It names half the batch
-            size: the estimate, which let the run begin, was too low.
+        CapacityError: MXNet or Python reported that memory ran out. The message suggests half the
+            batch size, because the estimate, by which the run could begin, was too low.
     """
     try:
         yield
@@ -179,7 +189,7 @@ def explained(plan: Plan):
 
 
 def _weights(net: gluon.Block, shapes: dict, plan: Plan, devices: int) -> int:
-    """Return the bytes on a device that belong to the weights and are still to be taken."""
+    """Return the bytes for weights, gradients and optimizer states that a device still needs."""
     states = {"sgd": int(plan.momentum > 0), "adam": 2}[plan.optimizer]
     states += sum(method.weight_copies(plan) for method in METHODS)
     total = 0

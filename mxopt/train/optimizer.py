@@ -15,14 +15,14 @@ def make_trainer(
     precision: Float32,
     kvstore: stores.SingleProcess = stores.SINGLE_PROCESS,
 ) -> gluon.Trainer:
-    """Return the plan's trainer; updates stay off the kvstore, as AMP and clipping need.
+    """Return the plan's trainer, with ``update_on_kvstore=False`` as AMP and clipping need.
 
     Adam's decay rates and epsilon are those of Vaswani et al. (2017), section 5.3.
 
     Args:
-        net: what is trained.
-        plan: its optimizer, learning rate, momentum and weight decay.
-        precision: adds options of its own, such as ``multi_precision``.
+        net: the block that is trained.
+        plan: optimizer, learning rate, momentum and weight decay.
+        precision: the precision, which may add optimizer options such as ``multi_precision``.
         kvstore: how gradients are summed over processes.
     """
     own = {

@@ -1,10 +1,10 @@
-"""Positions: how far a run is, and the steps of an epoch at which it can be left.
+"""Positions: the progress of a run, and the steps of an epoch at which it can be resumed.
 
-An epoch is trained in parts, between *stops*. At a stop the losses since the last one are read, so
-that a device never holds more of them; a checkpoint is written, if any are; and the random
-generators begin anew, with a seed made of the plan's, the epoch and the step, whether the run was
-interrupted there or not. So nothing random needs keeping. An epoch of no more steps than lie
-between two stops has none.
+An epoch is trained in parts, between *stops*. At a stop the losses since the last one are read,
+which bounds how many a device keeps; a checkpoint is written, if checkpoints are wanted; and the
+random generators are seeded from the plan's seed, the epoch and the step, whether the run was
+interrupted or not. A checkpoint thus needs no state of generators. An epoch with no more steps than
+the interval has no stops.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 
-# Steps between two stops: minutes of training, and more than an epoch of the chapter's has.
+# Steps between two stops: minutes of training, and more than an epoch of the chapter has.
 CHECKPOINT_STEPS = 1_000
-# In one line of a record, so that a reader never has to hold a long epoch.
+# Most steps in one line of a record, so that a reader needs little memory for a long epoch.
 STEPS_A_LINE = 10_000
 # Seeds of a run's later epochs, stops and other workers, far enough from the seeds of other runs.
 EPOCH_SEEDS = 1_000_003
@@ -28,18 +28,21 @@ WORKER_SEEDS = 15_485_863
 
 @dataclass
 class Position:
-    """How far a run is, and its figures until there; every value is JSON-able.
+    """The progress of a run, and its figures so far; every value is JSON-able.
 
     Attributes:
-        totals: ``seconds`` and samples (or tokens) of the epochs that are done.
-        epoch: how many these are.
-        step: steps done of the epoch after them, and ``count`` of how many.
-        steps: steps done of all epochs.
-        seconds, loss, size: of the epoch in work until ``step``: seconds, the sum of its losses
-            times their sizes, the sum of these sizes.
+        totals: ``seconds`` and samples (or tokens) of the finished epochs.
+        epoch: number of finished epochs.
+        step: number of finished steps of the current epoch.
+        count: number of steps of the current epoch.
+        steps: number of finished steps of all epochs.
+        seconds: seconds of the current epoch until ``step``.
+        loss: sum of the losses of these steps, each times its size.
+        size: sum of the sizes of these steps, in samples or tokens.
         first: seconds and size of the run's first step.
-        train_loss, scores: of the last epoch that is done.
-        skipped_steps: overflows under AMP.
+        train_loss: mean loss of the last finished epoch.
+        scores: validation figures of the last finished epoch.
+        skipped_steps: number of steps skipped because of overflows under AMP.
     """
 
     totals: dict
@@ -56,33 +59,38 @@ class Position:
     skipped_steps: int = 0
 
     def add(self, losses: list[float], sizes: list[int]) -> None:
-        """Add steps, each with its loss and its size, to the epoch's figures."""
+        """Add steps to the figures of the current epoch.
+
+        Args:
+            losses: mean loss of each step.
+            sizes: number of samples (or tokens) of each step.
+        """
         self.loss += float(np.multiply(losses, sizes).sum())
         self.size += sum(sizes)
 
     def end_epoch(self) -> None:
-        """Count the epoch in work as done."""
+        """Count the current epoch as finished."""
         self.epoch += 1
         self.step, self.seconds, self.loss, self.size = 0, 0.0, 0.0, 0
 
 
 def stops(count: int, every: int, accumulation: int = 1) -> range:
-    """Return after which of an epoch's ``count`` steps, but the last, a run can be left.
+    """Return the steps of an epoch after which a run can be resumed, without the last step.
 
     Args:
-        count: steps of the epoch.
-        every: steps between two stops, at least 1, rounded up to whole updates.
-        accumulation: steps of an update.
+        count: number of steps of the epoch.
+        every: steps between two stops, at least 1; rounded up to whole updates.
+        accumulation: steps for each update.
     """
     every = -(-every // accumulation) * accumulation
     return range(every, count, every)
 
 
 def check(every: int) -> None:
-    """Make sure that stops can be so many steps apart.
+    """Check the number of steps between two stops.
 
     Raises:
-        PlanError: that is no whole number from 1 to what a record's line takes.
+        PlanError: it is not a whole number from 1 to ``STEPS_A_LINE``.
     """
     if not isinstance(every, int) or not 1 <= every <= STEPS_A_LINE:
         raise PlanError(
@@ -92,6 +100,13 @@ def check(every: int) -> None:
 
 
 def seed(plan: Plan, epoch: int, step: int, worker: int) -> int:
-    """Return the seed of a worker's random generators from a step of an epoch on."""
+    """Return the seed of a worker's random generators for the steps from a stop on.
+
+    Args:
+        plan: the switches, with the seed of the run.
+        epoch: number of the epoch, from 0.
+        step: number of finished steps of the epoch.
+        worker: number of the process, from 0.
+    """
     own = EPOCH_SEEDS * epoch + STEP_SEEDS * step + WORKER_SEEDS * worker
     return (plan.seed + own) % 2**31

@@ -1,4 +1,4 @@
-"""Before the first step: the network, the optimizer, and loaders of the samples."""
+"""Setup before the first step: the network, the optimizer and the loaders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def seed_everything(seed: int) -> None:
-    """Seed MXNet's and NumPy's generators: weights, augmentation, dropout."""
+    """Seed the generators of MXNet and NumPy, used for weights, augmentation and dropout."""
     mx.random.seed(seed)
     np.random.seed(seed)
 
@@ -30,17 +30,17 @@ def seed_everything(seed: int) -> None:
 def prepare(
     recipe: Recipe, plan: Plan, write: Callable, evaluate: bool, kvstore: stores.SingleProcess
 ) -> tuple[TrainingRun, dict[str, float]]:
-    """Make all that a run needs before its first step.
+    """Return a training run that is ready for its first step.
 
     Args:
-        recipe: the task.
+        recipe: what is trained.
         plan: the switches.
-        write: takes an event's name and fields.
-        evaluate: whether the validation and the test split will be read as well.
+        write: function that writes an event, called like ``RecordWriter.write``.
+        evaluate: whether the validation and the test split are used too.
         kvstore: how this process sums gradients with others.
 
     Returns:
-        The run, and the seconds that were spent on the samples of each split.
+        The run, and the seconds spent on preparing the samples of each split.
 
     Raises:
         CapacityError: training would not fit into memory.

@@ -1,8 +1,8 @@
-"""One step of training, an epoch in parts, and the evaluation of a split.
+"""Training steps, the parts of an epoch, and the evaluation of a split.
 
-Losses stay where they were computed until the part of an epoch that they belong to is over. Steps
-are enqueued ``AHEAD`` of the devices, which so never wait for one; further ahead, the batches that
-wait to be computed would fill the memory.
+Losses stay on the device until the end of their part of the epoch. Up to ``AHEAD`` steps are
+enqueued before the loss of an earlier one is waited for, so that the devices are never idle; with
+more, the enqueued batches would fill the memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class Part:
-    """Some steps of an epoch, one after the other.
+    """Consecutive steps of an epoch.
 
     Attributes:
-        losses: the mean loss of each, on the device, shape (steps,).
-        sizes: how many samples (or tokens) each had.
-        first_seconds: what the run's first step took; None if it is in an earlier epoch.
+        losses: mean loss of each step, on the device, shape (steps,).
+        sizes: number of samples (or tokens) of each step.
+        first_seconds: seconds of the run's first step; None if this call did not train it.
     """
 
     losses: nd.NDArray
@@ -38,16 +38,16 @@ class Part:
 
 
 def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]):
-    """Train an epoch from a step on, and yield a :class:`Part` after each of some steps.
+    """Train an epoch from a step on, and yield a :class:`Part` after each of the steps ``ends``.
 
-    Up to ``AHEAD`` steps are enqueued behind the one at work; the run's first is waited for.
+    Up to ``AHEAD`` steps are enqueued behind the current one; the run's first step is waited for.
 
     Args:
-        run: what is trained.
-        loader: of the epoch's training batches.
-        epoch: its number, from 0.
-        begin: steps of it that are done already.
-        ends: the steps, counted from 1, after which a part ends; the largest is the last one.
+        run: the training run.
+        loader: the epoch's training batches.
+        epoch: number of the epoch, from 0.
+        begin: number of its steps that are finished already.
+        ends: steps, counted from 1, after which a part ends; the largest is the epoch's last.
     """
     sums, sizes, first_seconds, pending = [], [], None, 0
     count, batches = max(ends), run.plan.grad_accumulation
@@ -72,7 +72,7 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
             _update(run, pending)
             pending = 0
         if first:
-            # Graph building and first touch are one-off costs, reported on a line of their own.
+            # Graph building and first touch are one-off costs, reported separately.
             nd.waitall()
             first_seconds = time.perf_counter() - start
         if step in ends or run.precision.exhausted(run.trainer):
@@ -82,14 +82,22 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
 
 
 def validate(run: TrainingRun) -> dict[str, float]:
-    """Return the figures of the validation split, and the seconds they took."""
+    """Return the figures of the validation split, and the seconds spent on them."""
     with timed() as clock:
         scores = evaluate(run, "validation")
     return {**scores, "validation_seconds": clock.seconds}
 
 
 def evaluate(run: TrainingRun, split: str) -> dict[str, float]:
-    """Return a split's mean loss and metrics, each sample visited once."""
+    """Return the mean loss and the metrics of a split, with each sample visited once.
+
+    Args:
+        run: the training run.
+        split: ``validation`` or ``test``.
+
+    Returns:
+        The figures by name, such as ``validation_loss``.
+    """
     recipe = run.recipe
     metric = recipe.metric() if recipe.metric else None
     sums, units = [], 0
@@ -115,7 +123,7 @@ def evaluate(run: TrainingRun, split: str) -> dict[str, float]:
 
 
 def _update(run: TrainingRun, size: int) -> None:
-    """Update the weights with the gradient of ``size`` samples; methods see it before and after."""
+    """Update the weights with the gradient of ``size`` samples, and call the methods' hooks."""
 
     def on_gradients():
         for method in run.methods:
@@ -146,7 +154,7 @@ def _losses(run: TrainingRun, shard) -> nd.NDArray:
 
 
 def _per_sample(losses: nd.NDArray) -> nd.NDArray:
-    """Return one loss a sample, shape (samples,): the mean over all other axes."""
+    """Return one loss for each sample, shape (samples,): the mean over all other axes."""
     return losses.reshape((len(losses), -1)).mean(axis=1)
 
 
@@ -157,10 +165,10 @@ def _forward(run: TrainingRun, shard):
 
 
 def _rehearse(run: TrainingRun, loader, seed: int) -> None:
-    """Compute the largest batch's gradient once, if batches differ in shape, and discard it.
+    """Compute the gradient of the largest batch once and discard it, if batches differ in shape.
 
-    A static graph's buffers then serve all batches. Otherwise those of a small batch are still
-    there when a larger one's are made, and the peak is both. No weight changes, and the random
+    The buffers of a static graph then fit all batches. Otherwise the buffers of a small batch are
+    still allocated when those of a larger one are added. No weight changes, and the random
     generators are seeded again afterwards.
     """
     largest = getattr(loader, "largest", None)
@@ -177,8 +185,8 @@ def _rehearse(run: TrainingRun, loader, seed: int) -> None:
 def _agree_on_weights(run: TrainingRun, batch, first: bool) -> None:
     """Give all processes the same weights, before the first gradient is computed."""
     if any(parameter._deferred_init for parameter in run.trainer._params):
-        # Their shapes become known in a first pass. (In training mode: a prediction leaves the
-        # weights of convolutions in a layout of oneDNN's, which cannot be sent.)
+        # A forward pass infers their shapes. (In training mode, because a prediction leaves the
+        # weights of convolutions in a layout of oneDNN, which cannot be sent.)
         with autograd.train_mode():
             _forward(run, batch.shards[0])
     run.kvstore.begin(run.trainer)

@@ -1,7 +1,7 @@
-"""Tracing: how large everything in a network's graph is, without computing it.
+"""Tracing: the sizes of all arrays in a network's graph, without computing them.
 
-A hybrid block called with symbols returns its graph, and MXNet infers from the shapes of the inputs
-those of all that is in it: some hundredths of a second for a hundred layers.
+A hybrid block called with symbols returns its graph. MXNet infers all shapes in it from those of
+the inputs, in some hundredths of a second for a hundred layers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Traced(NamedTuple):
     """The sizes in a graph.
 
     Attributes:
-        fixed: bytes that inputs and outputs of all operators take whatever the batch; ``sample``:
-            for each sample of it.
-        shapes: of the parameters, by name.
+        fixed: bytes of the inputs and outputs of all operators that do not depend on the batch.
+        sample: bytes of them for each sample of the batch.
+        shapes: shapes of the parameters, by name.
     """
 
     fixed: int
@@ -35,16 +35,16 @@ class Traced(NamedTuple):
 def trace(net: gluon.Block, recipe: Recipe, numbers: Float32, arrays: list) -> Traced:
     """Return the sizes in the graph of a network and its loss.
 
-    A loss that cannot be traced, because it looks at values, is left out.
+    A loss that cannot be traced, because it depends on values, is left out.
 
     Args:
-        net: of hybrid blocks, hybridised or not; its parameters may wait for their shapes.
-        recipe: its loss, and how many of the arrays the network takes.
+        net: network of hybrid blocks, hybridised or not; its parameters may have unknown shapes.
+        recipe: the recipe, for its loss and its number of inputs.
         numbers: the precision.
-        arrays: like those of a batch of one sample, (1, ...) each.
+        arrays: arrays with the shapes and dtypes of a batch of one sample, (1, ...) each.
 
     Raises:
-        Exception: whatever a network does that does not take symbols.
+        Exception: the network does not accept symbols.
     """
     inputs = [mx.sym.var(f"data{index}") for index in range(len(arrays))]
     output = net(*inputs[: recipe.inputs])
@@ -53,12 +53,17 @@ def trace(net: gluon.Block, recipe: Recipe, numbers: Float32, arrays: list) -> T
     outputs = list(output) if isinstance(output, (list, tuple)) else [output]
     graph = mx.sym.Group(outputs).get_internals()
     (one, shapes), (two, _) = (_sizes(graph, arrays, samples) for samples in (1, 2))
-    # Constants, such as a table of positions, are there once.
+    # Constants, such as a table of positions, do not grow with the batch.
     return Traced(max(0, 2 * one - two), two - one, shapes)
 
 
 def output_like(block: gluon.Block, array: np.ndarray) -> np.ndarray:
-    """Return an array of the shape that a block makes of one of this shape, (1, ...)."""
+    """Return an array with the shape of a block's output; its values are undefined.
+
+    Args:
+        block: a block that accepts symbols.
+        array: input of the block, shape (1, ...).
+    """
     _, [shape], _ = block(mx.sym.var("data0")).infer_shape(data0=array.shape)
     return np.empty(shape, array.dtype)
 

@@ -88,7 +88,7 @@ def test_a_line_too_many_is_refused(tmp_path):
         (1, {"arms": None}, "not the description of an experiment"),
         (1, {"format": FORMAT + 1}, "install a newer mxopt"),
         (2, {"machine": 2}, "not machine 1"),
-        (3, {"event": "epoch"}, "'epoch' stands before the start of a run"),
+        (3, {"event": "epoch"}, "'epoch' comes before the start of a run"),
         (3, {"plan": None}, "its first line is not a start"),
         (3, {"plan": {"bach_size": 4}}, "bach_size"),
         (4, {"machine": 2}, "there is no machine 2"),
