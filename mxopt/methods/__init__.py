@@ -1,6 +1,6 @@
 """Methods: one folder for each technique, with its card (README.md), its code and its hooks.
 
-``METHODS`` lists them in the order in which the training loop calls their hooks.
+``METHODS`` lists them in the order in which the training loop calls the hooks.
 """
 
 import os
@@ -69,25 +69,25 @@ _plan.RULES[:] = [method.check for method in METHODS]
 
 
 def environment(plan) -> dict[str, str]:
-    """Return the variables that make a new process run under a plan.
+    """Return the environment variables that a new process needs for a plan.
 
     Args:
         plan: a :class:`mxopt.core.plan.Plan`; a switch that is ``None`` sets nothing.
 
     Raises:
-        DeviceError: something that a switch needs is missing on this machine.
+        DeviceError: this machine lacks something that a switch needs.
     """
     return {name: value for method in METHODS for name, value in method.environment(plan).items()}
 
 
 def check_environment(plan) -> None:
-    """Make sure that this process was started with a plan's variables.
+    """Check that this process was started with a plan's environment variables.
 
     Args:
         plan: a :class:`mxopt.core.plan.Plan`.
 
     Raises:
-        DeviceError: a variable differs, and MXNet reads it only when it loads.
+        DeviceError: a variable differs; MXNet reads it only when it loads.
     """
     for name, value in environment(plan).items():
         if os.environ.get(name) != value:

@@ -1,7 +1,7 @@
-"""What a method is: the switches it adds to the plan, and the hooks the training loop calls.
+"""The interface of a method: its switches in the plan, and the hooks of the training loop.
 
 Modules with a :class:`Method` load without MXNet, because plans are checked, and the environment of
-a process is chosen, before MXNet is imported. A hook that computes imports what it needs itself.
+a process is set, before MXNet is imported. Hooks that need MXNet import it themselves.
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class TrainingRun:
-    """A network in training: what hooks read and change.
+    """The state of a training run, which hooks read and change.
 
     Attributes:
-        plan, recipe, data: how and what is trained.
+        plan: the switches.
+        recipe: what is trained.
         contexts: the devices of this process.
-        precision: of :mod:`mxopt.methods.precision`.
-        kvstore: of :mod:`mxopt.methods.kvstore`; how processes sum their gradients.
+        precision: object of :mod:`mxopt.methods.precision`.
+        kvstore: object of :mod:`mxopt.methods.kvstore`, which sums gradients over processes.
         methods: one instance of every method, in the order of ``METHODS``.
-        network: the whole network; ``learning`` is the part of it that is trained, ``frozen`` the
-            stages before that, if any.
+        data: the samples.
+        network: the whole network.
+        learning: the part of the network that is trained.
+        frozen: the stages before that part; None if all of the network is trained.
         loss: the recipe's loss, ``loss(output, *labels)`` -> losses of shape (samples, ...).
-        trainer: updates ``learning``.
-        loaders: of each split, by name.
-        update: updates done before the one at work, of all epochs; ``updates_per_epoch``.
-        progress: epochs trained, with a fraction, including the step at work.
-        trainer_is_new: whether no step was trained yet in this process.
+        trainer: the trainer of ``learning``.
+        loaders: the loader of each split, by name.
+        update: number of updates before the current one, of all epochs.
+        updates_per_epoch: number of updates in each epoch.
+        progress: trained epochs, with a fraction, including the current step.
+        trainer_is_new: whether this process has not trained a step yet.
     """
 
     plan: Plan
@@ -57,7 +61,7 @@ class TrainingRun:
     trainer_is_new: bool = True
 
     def example(self) -> list:
-        """Return the network's inputs for a batch of one sample, zeros, on the first device."""
+        """Return the network's inputs for a batch of one sample: zeros, on the first device."""
         from mxnet import nd
 
         from mxopt.methods.input_pipeline.loading import one_sample
@@ -67,7 +71,12 @@ class TrainingRun:
         return [nd.zeros(a.shape, ctx=self.contexts[0], dtype=a.dtype) for a in inputs]
 
     def make_loader(self, split: str, transform):
-        """Return a split's loader, with a transform that may differ from the recipe's."""
+        """Return the loader of a split.
+
+        Args:
+            split: ``train``, ``validation`` or ``test``.
+            transform: transform of a raw sample, which may differ from the recipe's.
+        """
         from mxopt.methods.input_pipeline.loading import make_loader
 
         for method in self.methods:
@@ -77,10 +86,10 @@ class TrainingRun:
 
 
 class Method:
-    """A technique; every hook does nothing unless a subclass says otherwise.
+    """Base class of all methods; its hooks do nothing.
 
     Attributes:
-        switches: fields of the plan that belong to it.
+        switches: fields of the plan that belong to the method.
         options: options of recipes that belong to it, ``{recipe: (option, ...)}``.
     """
 
@@ -89,15 +98,16 @@ class Method:
 
     @classmethod
     def check(cls, plan: Plan) -> None:
-        """Make sure that the method's switches and the others of a plan go together.
+        """Check the method's switches, and whether other switches exclude them.
 
         Raises:
-            PlanError: two exclude each other; the message gives both, and what to take.
+            PlanError: a value is invalid, or two switches exclude each other; the message gives
+                both, and what to do.
         """
 
     @classmethod
     def environment(cls, plan: Plan) -> dict[str, str]:
-        """Return variables that a process must have before MXNet loads."""
+        """Return environment variables that must be set before MXNet loads."""
         return {}
 
     @classmethod
@@ -106,52 +116,83 @@ class Method:
         return 0
 
     def network(self, run: TrainingRun, net):
-        """Return the network, changed or replaced; called once, when it was made."""
+        """Return the network, changed or replaced; called once, after the recipe has made it.
+
+        Args:
+            run: the training run.
+            net: the network.
+        """
         return net
 
     def loss(self, run: TrainingRun, loss):
-        """Return the loss, or one in its place."""
+        """Return the loss, or a replacement; called once.
+
+        Args:
+            run: the training run.
+            loss: ``loss(output, *labels)`` -> losses of shape (samples, ...).
+        """
         return loss
 
     def transform(self, run: TrainingRun, transform):
-        """Return what turns a raw sample into what is batched; called for every loader."""
+        """Return the transform of raw samples, or a replacement; called for every loader.
+
+        Args:
+            run: the training run.
+            transform: converts the arrays of a raw sample to those that are batched.
+        """
         return transform
 
     def before_training(self, run: TrainingRun) -> None:
-        """Prepare; the network and the loaders are there, the trainer is not."""
+        """Prepare for training; called when network and loaders are made, but no trainer yet."""
 
     def training_loader(self, run: TrainingRun, loader, epoch: int):
-        """Return the loader of an epoch's training batches."""
+        """Return the loader of an epoch's training batches, or a replacement.
+
+        Args:
+            run: the training run.
+            loader: the loader.
+            epoch: number of the epoch, from 0.
+        """
         return loader
 
     def before_update(self, run: TrainingRun, size: int) -> None:
-        """Look at, or change, the gradients of ``size`` samples summed over all devices."""
+        """Read or change the gradients, which are summed over all devices.
+
+        Args:
+            run: the training run.
+            size: number of samples (or tokens) that the gradients are summed over.
+        """
 
     def after_update(self, run: TrainingRun) -> None:
-        """Look at the weights that an update has left."""
+        """Read or change the weights after an update."""
 
     @contextlib.contextmanager
     def evaluating(self, run: TrainingRun):
-        """Change the network for the time of an evaluation or a checkpoint's hand-over."""
+        """Change the network during an evaluation, and while it is passed to ``on_epoch``."""
         yield
 
     def after_training(self, run: TrainingRun) -> None:
-        """Change the network for good, before it is tested."""
+        """Change the network permanently, before it is tested."""
 
     def state(self) -> tuple[dict, list]:
-        """Return what a checkpoint must keep: JSON-able values by name, and arrays."""
+        """Return the state for a checkpoint: JSON-able values by name, and a list of arrays."""
         return {}, []
 
     def load(self, values: dict, arrays: list) -> None:
-        """Put back what :meth:`state` returned."""
+        """Restore the state that :meth:`state` returned.
+
+        Args:
+            values: JSON-able values by name.
+            arrays: the arrays, on the first device.
+        """
 
 
 def exports(package: str, **modules: str):
-    """Return a module's ``__getattr__`` that imports functions at first use.
+    """Return a package's ``__getattr__`` that imports its public names at first use.
 
     Args:
-        package: the importing package's ``__name__``.
-        modules: for each public name the module of the package that has it.
+        package: ``__name__`` of the package.
+        **modules: for each public name, the module of the package that defines it.
     """
 
     def lookup(name: str):

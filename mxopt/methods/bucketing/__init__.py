@@ -1,10 +1,10 @@
-"""Bucketing: sentences of similar length share a batch, and less of it is padding."""
+"""Bucketing: batches of sentences of similar length, to save padding."""
 
 from mxopt.methods.method import Method, exports
 
 
 class Bucketing(Method):
-    """Its loader is made by the loop (:mod:`mxopt.methods.bucketing.sequences`)."""
+    """Declares the switch; the training loop makes the loader (``sequences``)."""
 
     switches = ("bucketing",)
 

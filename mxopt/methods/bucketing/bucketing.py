@@ -1,30 +1,30 @@
-"""Batches of sentence pairs that differ in length: which go together, and how far they are padded.
+"""Batches of sentence pairs of different lengths: which pairs share a batch, and its padding.
 
-Three ways, from the plain to the thrifty, each visiting every pair once an epoch in an order that
-depends on nothing but seed and epoch:
+There are three functions. Each uses every pair once an epoch, in an order that depends only on the
+seed and the epoch:
 
 =================  ==========================  ====================================================
-way                a batch holds               padded to
+function           size of a batch             padded to
 =================  ==========================  ====================================================
-``as_they_come``   so many pairs               its own longest source and its own longest target
-``by_length``      so many pairs               the end of its bucket of lengths
-``by_tokens``      so many target tokens, with the end of its bucket of lengths
-                   padding
+``as_they_come``   number of pairs             its own longest source and its own longest target
+``by_length``      number of pairs             the end of its bucket of lengths
+``by_tokens``      number of target tokens,    the end of its bucket of lengths
+                   padding included
 =================  ==========================  ====================================================
 
-Each shape a network has not met costs a graph set-up once it is hybridised. Buckets keep the shapes
-few: one for each, and one more for what is left over at the end, the same in every epoch.
+A hybridised network sets up its graph again for every new shape. Buckets keep the number of shapes
+small: one for each bucket, and one for the remaining pairs, the same in every epoch.
 
-Where gradients are added up before an update, its batches are ``parts`` of one batch so many times
-as large: sentences of one bucket, and the same update as that batch makes at once. They are of
-equal size or differ by a pair, which makes two shapes of one.
+With gradient accumulation, the batches of an update are ``parts`` of one batch of their total size:
+pairs of one bucket, with the same update as that batch. Their sizes are equal or differ by one
+pair, which gives two shapes in place of one.
 
 >>> lengths = [(3, 4), (4, 4), (9, 8), (3, 3)]
 >>> describe(by_length(lengths, batch_size=2, buckets=2), lengths)
 '2 batches of 2 shapes, 26.9 % padding'
 
-(GluonNLP's FixedBucketSampler draws from NumPy's one generator for the whole process, and knows no
-budget in tokens; therefore not that one.)
+(GluonNLP's FixedBucketSampler is not used because it draws from NumPy's global generator and cannot
+limit the number of tokens.)
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ from mxopt.methods.input_pipeline.samplers import epoch_order
 
 
 class PlannedBatch(NamedTuple):
-    """The pairs of a batch, by their numbers in the data, and the lengths they are padded to."""
+    """The pairs of a batch, and the lengths that they are padded to.
+
+    Attributes:
+        rows: numbers of the pairs in the data set.
+        source: length of the sources in tokens.
+        target: length of the targets in tokens.
+    """
 
     rows: list[int]
     source: int
@@ -47,7 +53,7 @@ class PlannedBatch(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Pairs, source length, target length: what a network's graph is set up for."""
+        """The shape that a graph is set up for: (pairs, source length, target length)."""
         return len(self.rows), self.source, self.target
 
 
@@ -57,14 +63,14 @@ def as_they_come(
     """Return batches of ``batch_size`` pairs, whatever their lengths; the last is smaller.
 
     Args:
-        lengths: (source, target) of every pair in tokens, shape (pairs, 2).
-        batch_size: pairs in a batch.
-        seed: of the order; None leaves the pairs in theirs.
-        epoch: each has an order of its own.
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+        batch_size: number of pairs in a batch.
+        seed: seed of the order; None keeps the order of the data set.
+        epoch: number of the epoch; each has another order.
 
     Raises:
-        DataError: there is no pair.
-        PlanError: a number is less than 1.
+        DataError: there are no pairs.
+        PlanError: ``batch_size`` is less than 1.
     """
     lengths = _checked(lengths, batch_size=batch_size)
     order = epoch_order(len(lengths), seed is not None, seed, epoch)
@@ -84,20 +90,23 @@ def by_length(
     epoch: int = 0,
     parts: int = 1,
 ) -> list[PlannedBatch]:
-    """Return batches of ``batch_size`` pairs of about the same length.
+    """Return batches of ``batch_size`` pairs of similar length.
 
-    Pairs that do not fill a last batch in their bucket move up into the next one, so that only one
-    batch an epoch is smaller.
+    Pairs that do not fill the last batch of their bucket are moved to the next bucket, so that
+    only one batch of an epoch is smaller.
 
     Args:
-        lengths, batch_size, seed, epoch: as for :func:`as_they_come`; without a seed the shortest
-            come first.
-        buckets: at most so many; their ends are those that need the least padding.
-        parts: batches of an update. If there are too few pairs for the last update's, it has as
-            many batches as pairs, and ends the epoch.
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+        batch_size: number of pairs in a batch.
+        buckets: largest number of buckets; their ends are chosen to need the least padding.
+        seed: seed of the order; None gives the shortest pairs first.
+        epoch: number of the epoch; each has another order.
+        parts: number of batches of an update. If the last update has fewer pairs than this, each
+            is a batch.
 
     Raises:
-        DataError, PlanError: as for :func:`as_they_come`.
+        DataError: there are no pairs.
+        PlanError: a number is less than 1.
     """
     lengths = _checked(lengths, batch_size=batch_size, buckets=buckets, parts=parts)
     ends = bucket_ends(lengths, buckets)
@@ -112,33 +121,43 @@ def by_tokens(
     epoch: int = 0,
     parts: int = 1,
 ) -> list[PlannedBatch]:
-    """Return batches of about the same work: up to ``tokens`` target tokens, padding included.
+    """Return batches of similar cost: up to ``tokens`` target tokens, padding included.
 
     Args:
-        tokens: target tokens in a batch; short sentences make batches of many. With ``parts`` it
-            is their mean, which one of them can exceed by less than a sentence.
-        lengths, buckets, seed, epoch, parts: as for :func:`by_length`.
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+        tokens: target tokens in a batch; a batch has more pairs if they are short. With ``parts``
+            it is the mean of an update's batches, of which one may exceed it by less than a
+            sentence.
+        buckets: largest number of buckets; their ends are chosen to need the least padding.
+        seed: seed of the order; None gives the shortest pairs first.
+        epoch: number of the epoch; each has another order.
+        parts: number of batches of an update. If the last update has fewer pairs than this, each
+            is a batch.
 
     Raises:
-        DataError: there is no pair.
-        PlanError: a number is less than 1, or not even one of the longest sentences fits.
+        DataError: there are no pairs.
+        PlanError: a number is less than 1, or the longest sentence does not fit.
     """
     lengths = _checked(lengths, tokens=tokens, buckets=buckets, parts=parts)
     ends = bucket_ends(lengths, buckets)
     if ends[-1] > tokens:
         raise PlanError(
-            f"{tokens=} holds not one sentence of the longest, {ends[-1]} tokens with padding; "
+            f"{tokens=} is less than the longest sentence, {ends[-1]} tokens with padding; "
             f"take at least {ends[-1]}, or limit the length of sentences"
         )
     return _in_buckets(lengths, {end: parts * tokens // end for end in ends}, seed, epoch, parts)
 
 
 def bucket_ends(lengths, buckets: int) -> list[int]:
-    """Return the lengths to pad to, rising, that need the fewest tokens with so many buckets.
+    """Return the ends of the buckets that need the fewest tokens: lengths to pad to, ascending.
 
-    A pair belongs into the first bucket that holds the longer of its sides. Solved exactly, by
-    dynamic programming over the lengths there are: the best k buckets up to a length are the best
-    k - 1 up to some shorter one, and one more.
+    A pair belongs to the first bucket whose end is not less than the longer of its sides. The
+    solution is exact, by dynamic programming over the lengths that occur: the best k buckets up to
+    a length are the best k - 1 buckets up to some shorter length, and one more.
+
+    Args:
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+        buckets: largest number of buckets.
     """
     longest = np.asarray(lengths).max(axis=1)
     ends, counts = np.unique(longest, return_counts=True)
@@ -161,9 +180,9 @@ def bucket_ends(lengths, buckets: int) -> list[int]:
 def _in_buckets(
     lengths: np.ndarray, sizes: dict[int, int], seed, epoch, parts: int
 ) -> list[PlannedBatch]:
-    """Fill each bucket's updates and cut them into their batches.
+    """Fill the updates of each bucket, and split them into batches.
 
-    ``sizes`` has the pairs in an update for each bucket's end, rising.
+    ``sizes`` has the number of pairs in an update for each bucket's end, ascending.
     """
     random = None if seed is None else np.random.RandomState([seed, epoch])
     longest = lengths.max(axis=1)
@@ -189,10 +208,15 @@ def _in_buckets(
 
 
 def pad(rows, value: int, length: int | None = None) -> np.ndarray:
-    """Return sentences of tokens as one int32 array (sentences, length), filled up with ``value``.
+    """Return sentences as one padded array, int32 of shape (sentences, length).
 
-    The length is that of the longest, or ``length``. Raises ``DataError`` if that is too short for
-    one of them.
+    Args:
+        rows: lists of tokens.
+        value: token to pad with.
+        length: length to pad to; that of the longest sentence if not given.
+
+    Raises:
+        DataError: a sentence is longer than ``length``.
     """
     longest = max(map(len, rows), default=0)
     length = longest if length is None else length
@@ -205,7 +229,12 @@ def pad(rows, value: int, length: int | None = None) -> np.ndarray:
 
 
 def padding_share(batches: list[PlannedBatch], lengths) -> float:
-    """Return which part of the tokens computed, source and target together, is padding: 0 to 1."""
+    """Return the share of padding in all source and target tokens of the batches, 0 to 1.
+
+    Args:
+        batches: the batches.
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+    """
     lengths = np.asarray(lengths)
     computed = sum(len(batch.rows) * (batch.source + batch.target) for batch in batches)
     real = sum(int(lengths[batch.rows].sum()) for batch in batches)
@@ -213,12 +242,17 @@ def padding_share(batches: list[PlannedBatch], lengths) -> float:
 
 
 def shapes(batches: list[PlannedBatch]) -> Counter:
-    """Return how many batches there are of each shape (pairs, source length, target length)."""
+    """Return the number of batches of each shape (pairs, source length, target length)."""
     return Counter(batch.shape for batch in batches)
 
 
 def describe(batches: list[PlannedBatch], lengths) -> str:
-    """Return one line on an epoch's batches: how many, of how many shapes, how much padding."""
+    """Return a summary of an epoch's batches: their number, their shapes, their padding.
+
+    Args:
+        batches: the batches.
+        lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).
+    """
     share = 100 * padding_share(batches, lengths)
     return f"{len(batches):,} batches of {len(shapes(batches)):,} shapes, {share:.1f} % padding"
 
@@ -229,5 +263,5 @@ def _checked(lengths, **numbers: int) -> np.ndarray:
             raise PlanError(f"{name}={number!r} must be at least 1")
     lengths = np.asarray(lengths)
     if not lengths.size:
-        raise DataError("there is not one pair of sentences to make batches of")
+        raise DataError("there are no pairs of sentences to make batches of")
     return lengths

@@ -1,13 +1,13 @@
 """The input pipeline for sentences: planned batches of padded tokens.
 
-What :mod:`mxopt.methods.input_pipeline` is for images, for samples that differ in length.
-``plan.bucketing`` decides which sentences share a batch, ``plan.preprocess`` where they are made
-into numbers:
+It corresponds to :mod:`mxopt.methods.input_pipeline`, for samples that differ in length.
+``plan.bucketing`` selects which sentences share a batch, ``plan.preprocess`` when they are
+converted to tokens:
 
 ============  =========================================  =========================================
-placement     tokens are made                            and kept
+placement     tokens are made                            tokens are kept
 ============  =========================================  =========================================
-``lazy``      again in every epoch                       nowhere
+``lazy``      again in every epoch                       not at all
 ``cached``    once                                       as lists on the host
 ``device``    once                                       as one padded array on the device
 ============  =========================================  =========================================
@@ -28,28 +28,30 @@ from mxopt.methods.input_pipeline.loaders import Batch
 
 
 class PairBatch:
-    """Makes a batch's arrays of pairs of token lists.
+    """Makes the arrays of a batch from pairs of token lists.
 
     Args:
-        vocabulary: its ``pad``, ``bos`` and ``eos`` are the numbers for padding, begin and end of
-            a sentence.
+        vocabulary: object whose ``pad``, ``bos`` and ``eos`` are the tokens for padding, begin and
+            end of a sentence.
     """
 
     def __init__(self, vocabulary):
         self.vocabulary = vocabulary
 
     def __call__(self, pairs, source: int | None = None, target: int | None = None) -> tuple:
-        """Return what a translator takes, all int32.
+        """Return the inputs and the labels of a translation network, all int32.
 
         Args:
-            pairs: for each sample its source tokens and its target tokens.
-            source, target: lengths to pad to, the end of a sentence included; those of the
+            pairs: source tokens and target tokens of each sample.
+            source: length to pad the sources to, with the end-of-sentence token; that of the
                 longest if not given.
+            target: length to pad the targets to, likewise.
 
         Returns:
-            source tokens (samples, source length), target tokens after a begin of sentence
-            (samples, target length), how many of each are real (samples,) and (samples,), and the
-            target tokens up to an end of sentence (samples, target length).
+            Source tokens (samples, source length); target tokens after a begin-of-sentence token
+            (samples, target length); numbers of real source tokens (samples,) and of real target
+            tokens (samples,); target tokens before an end-of-sentence token (samples, target
+            length).
         """
         own = self.vocabulary
         sources = [[*tokens, own.eos] for tokens, _ in pairs]
@@ -65,23 +67,27 @@ class PairBatch:
 
 
 class SentenceLoader:
-    """One pass an epoch over pairs of sentences, every pair once, in padded batches.
+    """Loads each pair of sentences once an epoch, in padded batches.
 
-    A batch's ``size`` is its number of real target tokens, in all processes: what losses
-    are averaged over.
+    A batch's ``size`` is its number of real target tokens in all processes, over which losses are
+    averaged.
 
     Args:
         dataset: raw pairs.
-        transform: turns a raw pair into (source tokens, target tokens).
+        transform: converts a raw pair to (source tokens, target tokens).
         collate: a :class:`PairBatch`.
-        plan: bucketing, placement, batch size, seed.
-        contexts: where the batches are wanted.
-        shuffle: whether each epoch has an order of its own.
+        plan: bucketing, placement, batch size and seed.
+        contexts: contexts to copy the batches to.
+        shuffle: whether each epoch has another order.
         share: this process's part of every batch; all of it if not given.
+
+    Attributes:
+        epoch: number of the next epoch, from 0.
+        step: number of its first batches to skip.
 
     Raises:
         DataError: the data set is empty.
-        PlanError: a switch that does not go with sentences.
+        PlanError: a switch does not support sentences.
     """
 
     def __init__(
@@ -93,21 +99,24 @@ class SentenceLoader:
         if plan.preprocess == "roundtrip" or plan.num_workers:
             raise PlanError(
                 f"preprocess={plan.preprocess!r} with num_workers={plan.num_workers} does "
-                "not go with sentences; take lazy, cached or device, and num_workers=0"
+                "not support sentences; take lazy, cached or device, and num_workers=0"
             )
         if plan.image_dtype != "float32":
             raise PlanError(
-                f"image_dtype={plan.image_dtype!r}: sentences have none; leave it at 'float32'"
+                f"image_dtype={plan.image_dtype!r} is not for sentences; leave it at 'float32'"
             )
         if plan.preprocess == "device" and len(contexts) > 1:
-            raise PlanError("sentences are kept on one device; take preprocess='cached' for more")
+            raise PlanError(
+                f"preprocess='device' keeps sentences on one device, not on {len(contexts)}; "
+                "take preprocess='cached'"
+            )
         self._dataset, self._transform, self._collate = dataset, transform, collate
         self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
         self._share = share
         self.epoch = self.step = 0
         self._kept = self._resident = None
         pairs = [transform(*dataset[row]) for row in range(len(dataset))]
-        # One more on each side, for begin and end of the sentence.
+        # Each side has one more token, for the begin or the end of the sentence.
         self._lengths = np.array([[len(source) + 1, len(target) + 1] for source, target in pairs])
         if plan.preprocess == "cached":
             self._kept = pairs
@@ -115,7 +124,7 @@ class SentenceLoader:
             self._resident = [nd.array(a, contexts[0], a.dtype) for a in collate(pairs)]
 
     def batches(self, epoch: int) -> list[bucketing.PlannedBatch]:
-        """Return an epoch's batches: which pairs, padded how far."""
+        """Return the batches of an epoch: their pairs, and the lengths to pad to."""
         plan, seed = self._plan, self._plan.seed if self._shuffle else None
         if plan.bucketing == "none":
             return bucketing.as_they_come(self._lengths, plan.batch_size, seed, epoch)
@@ -133,7 +142,7 @@ class SentenceLoader:
         yield from map(self._batch, batches)
 
     def largest(self) -> Batch:
-        """Return the batch of the first epoch with the most tokens, padding included."""
+        """Return the batch of the first epoch that has the most tokens, padding included."""
         planned = self.batches(0)
         return self._batch(max(planned, key=lambda b: len(b.rows) * (b.source + b.target)))
 
@@ -154,5 +163,5 @@ class SentenceLoader:
         else:
             pairs = [self._transform(*self._dataset[row]) for row in batch.rows]
         arrays = self._collate(pairs, batch.source, batch.target)
-        # A copy would wait for its turn among the operators of the step before.
+        # from_numpy makes no copy, which would wait for the operators of the previous step.
         return [nd.from_numpy(array) for array in arrays]

@@ -4,7 +4,7 @@ from mxopt.methods.method import Method, exports
 
 
 class DataParallel(Method):
-    """Its steps are the loop's own: contexts, split, gradients, sum, update."""
+    """Declares the switch; the training loop calls the functions of ``parallel``."""
 
     switches = ("devices",)
 

@@ -1,9 +1,10 @@
-"""Data parallelism in six steps: contexts, a copy of the weights on each, split the batch,
-compute on every device at the same time, add up the gradients, update everywhere.
+"""Data parallelism: each device computes the gradient of its part of a batch.
 
-MXNet's engine makes the devices work at the same time on its own, as long as nobody waits: so
-losses are gathered as arrays, never as Python numbers. On a machine without GPUs the same code
-runs over several CPU contexts, and there it must give the numbers of a single one.
+The steps are: choose contexts, copy the weights to each, split the batch, compute on all devices
+at the same time, sum the gradients, update the weights on each. MXNet's engine runs the devices
+concurrently as long as the program does not wait, so losses are gathered as arrays, not as Python
+numbers. On a machine without GPUs the same code runs on several CPU contexts, and must give the
+results of a single one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from mxopt.core.plan import Plan
 def contexts(plan: Plan) -> list[mx.Context]:
     """Return the plan's devices as MXNet contexts.
 
-    ``cpu:0-3`` gives four contexts on the same processor, for testing what needs several devices.
+    ``cpu:0-3`` gives four contexts on the same processor, for tests of multi-device code.
 
     Raises:
-        DeviceError: a GPU is not there, or this build of MXNet cannot use any.
+        DeviceError: a GPU does not exist, or this build of MXNet cannot use it.
     """
     if plan.device_kind == "cpu":
         return [mx.cpu(index) for index in plan.device_indices]
@@ -39,46 +40,54 @@ def contexts(plan: Plan) -> list[mx.Context]:
 
 
 def split_sizes(samples: int, parts: int) -> list[int]:
-    """Return how many samples each part gets: as even as whole numbers allow, zeros last.
+    """Return the number of samples in each part: as even as possible, the smallest last.
 
     >>> split_sizes(10, 4), split_sizes(2, 4)
     ([3, 3, 2, 2], [1, 1, 0, 0])
+
+    Args:
+        samples: number of samples.
+        parts: number of parts.
     """
     share, rest = divmod(samples, parts)
     return [share + (index < rest) for index in range(parts)]
 
 
 class Share(NamedTuple):
-    """Which rows of every batch are a worker's, where several processes train together.
+    """The part of every batch that belongs to one of several processes that train together.
 
     >>> [Share(worker, 3).of([7, 5, 8, 6]) for worker in range(3)]
     [[7, 5], [8], [6]]
+
+    Attributes:
+        worker: number of the process, from 0.
+        workers: number of processes.
     """
 
     worker: int = 0
     workers: int = 1
 
     def of(self, rows):
-        """Return the worker's part of a batch's rows, none if there are too few for all."""
+        """Return the worker's part of a batch's rows; empty if there are too few for it."""
         sizes = split_sizes(len(rows), self.workers)
         start = sum(sizes[: self.worker])
         return rows[start : start + sizes[self.worker]]
 
 
-# All rows: there is one process.
+# The share of a single process: all rows.
 WHOLE = Share()
 
 
 def split_and_load(arrays, contexts: list[mx.Context]) -> list[tuple]:
-    """Cut a batch along its first axis and copy each piece to its context.
+    """Split a batch along its first axis and copy each part to its context.
 
     Args:
-        arrays: the batch's arrays, each of shape (samples, ...).
-        contexts: where the pieces go.
+        arrays: arrays of the batch, each of shape (samples, ...).
+        contexts: contexts to copy the parts to.
 
     Returns:
-        One tuple of arrays for each context that got samples: with fewer samples than contexts
-        the last contexts get none (``gluon.utils.split_and_load`` fails there).
+        One tuple of arrays for each context that has samples. With fewer samples than contexts
+        the last contexts have none (``gluon.utils.split_and_load`` raises an error then).
     """
     shards, start = [], 0
     for size, context in zip(split_sizes(len(arrays[0]), len(contexts)), contexts):
@@ -89,7 +98,7 @@ def split_and_load(arrays, contexts: list[mx.Context]) -> list[tuple]:
 
 
 def gather(arrays: list[nd.NDArray]) -> nd.NDArray:
-    """Add up one array a device on the first of them, without waiting for any."""
+    """Return the sum of one array from each device, on the first device, without waiting."""
     total = arrays[0]
     for array in arrays[1:]:
         total = total + array.as_in_context(total.context)
@@ -97,10 +106,14 @@ def gather(arrays: list[nd.NDArray]) -> nd.NDArray:
 
 
 def mark_idle(parameters, idle: list[mx.Context]) -> None:
-    """Give contexts that had no samples a zero gradient, so that the sum over contexts is right.
+    """Set the gradient to zero on contexts without samples, so that the sum is correct.
 
-    Without it they would add the gradient of the step before once more. Where gradients are added
-    up over several batches (``grad_req="add"``) what is there already stays.
+    Otherwise they would add the gradient of the previous step again. Gradients that are
+    accumulated over several batches (``grad_req="add"``) are kept.
+
+    Args:
+        parameters: the parameters.
+        idle: contexts that had no samples in this step.
     """
     for parameter in parameters:
         if parameter.grad_req == "null":
@@ -112,15 +125,19 @@ def mark_idle(parameters, idle: list[mx.Context]) -> None:
 
 
 def scaled(plan: Plan, devices: str, rule: str = "linear") -> Plan:
-    """Return the plan for more devices, with batch size and learning rate grown by a rule.
+    """Return the plan for more devices, with a larger batch size and learning rate.
 
-    The batch grows with the number of devices, so that each keeps its share. The learning rate
-    grows ``linear`` (Goyal et al., "Accurate, Large Minibatch SGD", 2017), by the square root
-    (``sqrt``: Krizhevsky, "One weird trick for parallelizing convolutional neural networks",
-    2014), or stays (``none``).
+    The batch size grows in proportion to the number of devices.
 
     >>> scaled(Plan(batch_size=4, learning_rate=0.1), "gpu:0-3").batch_size
     16
+
+    Args:
+        plan: the plan for its own devices.
+        devices: the new devices, such as ``gpu:0-3``.
+        rule: how the learning rate grows: ``linear`` (Goyal et al., "Accurate, Large Minibatch
+            SGD", 2017), ``sqrt`` (with the square root: Krizhevsky, "One weird trick for
+            parallelizing convolutional neural networks", 2014), or ``none``.
 
     Raises:
         PlanError: the rule does not exist.

@@ -2,8 +2,8 @@
 
 MXNet enqueues an operator and returns at once; its engine runs the queue. ``NaiveEngine`` runs each
 operator inside the call, ``ThreadedEnginePerDevice`` on a pool of threads for each device. The
-choice is read from the environment when MXNet loads, and never again. A clock that is stopped
-before the queue is empty has measured the enqueueing: :func:`timed` waits at both edges.
+engine is read from the environment once, when MXNet loads. A clock that is stopped before the queue
+is empty measures only the enqueueing: :func:`timed` waits at the start and at the end.
 """
 
 from mxopt.methods.method import Method, exports
@@ -19,7 +19,7 @@ class Engine(Method):
 
     @classmethod
     def environment(cls, plan):
-        """Return the engine's variables."""
+        """Return the variables of the engine."""
         variables = {"MXNET_ENGINE_TYPE": plan.engine}
         if plan.engine_threads is not None:
             variables["MXNET_CPU_WORKER_NTHREADS"] = str(plan.engine_threads)

@@ -1,4 +1,4 @@
-"""A clock that waits for the engine at both edges."""
+"""A clock that waits for the engine when it starts and when it stops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import time
 
 
 class Stopwatch:
-    """The two readings of :func:`timed`, in seconds."""
+    """The readings of :func:`timed`; NaN until the block has ended.
+
+    Attributes:
+        enqueued: seconds until the last operator was enqueued.
+        seconds: seconds until the last operator was computed.
+    """
 
     enqueued: float = float("nan")
     seconds: float = float("nan")
@@ -15,11 +20,11 @@ class Stopwatch:
 
 @contextlib.contextmanager
 def timed():
-    """Time a block, waiting for the engine before the clock starts and before it stops.
+    """Time a ``with`` block, waiting for the engine before the clock starts and before it stops.
 
-    Yields a :class:`Stopwatch` whose ``seconds`` is there when the block has ended, and whose
-    ``enqueued`` is the time until the last operator was merely enqueued: what a clock that does
-    not wait would have shown.
+    Yields:
+        A :class:`Stopwatch`. After the block, ``seconds`` is its time, and ``enqueued`` the time
+        that a clock without waiting would have shown.
     """
     from mxnet import nd
 

@@ -4,6 +4,6 @@ from mxopt.methods.method import Method
 
 
 class FusedLoss(Method):
-    """An option of the translation recipe (``mxopt.recipes.translation.loss``)."""
+    """Declares the option of the translation recipe (``mxopt.recipes.translation.loss``)."""
 
     options = {"translation": ("loss",)}

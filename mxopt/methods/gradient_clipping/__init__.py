@@ -1,15 +1,15 @@
-"""Gradient clipping by norm: bound the L2 norm of all gradients together."""
+"""Gradient clipping by norm: limit the joint L2 norm of all gradients."""
 
 from mxopt.methods.method import Method, exports
 
 
 class GradientClipping(Method):
-    """Clips what the devices have summed, before the update."""
+    """Clips the gradients summed over the devices, before the update."""
 
     switches = ("clip_norm",)
 
     def before_update(self, run, size):
-        """Bound the norm of the gradient, divided by the number of samples."""
+        """Limit the norm of the gradient, divided by the number of samples."""
         if run.plan.clip_norm is not None:
             from mxopt.methods.gradient_clipping.clip import clip_gradients
 

@@ -1,15 +1,15 @@
-"""Gradient clipping by value: bound every number of the gradient."""
+"""Gradient clipping by value: limit every element of the gradients."""
 
 from mxopt.methods.method import Method, exports
 
 
 class GradientClippingByValue(Method):
-    """Clips what the devices have summed, before the update."""
+    """Clips the gradients summed over the devices, before the update."""
 
     switches = ("clip_value",)
 
     def before_update(self, run, size):
-        """Bound the numbers of the gradient, divided by the number of samples."""
+        """Limit the elements of the gradient, divided by the number of samples."""
         if run.plan.clip_value is not None:
             from mxopt.methods.gradient_clipping_by_value.clip import clip_by_value
 

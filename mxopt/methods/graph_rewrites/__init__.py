@@ -1,23 +1,23 @@
-"""Graph rewrites: the same network in operators that a CPU computes faster."""
+"""Graph rewrites: express the same network in operators that a CPU computes faster."""
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
-# In this order: what one leaves, the next one sees.
+# In the order in which they are applied, each to the result of the one before.
 NAMES = ("fold_batch_norm", "dead_taps", "pad_channels", "relu6")
-# Batch norms are folded only where that is asked for: filters that learn are scaled anew in every
-# step, and training gained nothing (benchmarks/README.md).
+# Batch norms are folded only on request: trained filters have to be scaled again in every step, and
+# training did not become faster (benchmarks/README.md).
 USUAL = NAMES[1:]
 
 
 def chosen(switch: str) -> tuple[str, ...]:
-    """Return the rewrites that a value of the switch names.
+    """Return the names of the rewrites that a value of the switch selects.
 
     >>> chosen("usual")
     ('dead_taps', 'pad_channels', 'relu6')
 
     Raises:
-        PlanError: it names one that does not exist.
+        PlanError: the value has a name that does not exist.
     """
     if switch in ("none", "usual"):
         return USUAL if switch == "usual" else ()
@@ -32,17 +32,17 @@ def chosen(switch: str) -> tuple[str, ...]:
 
 
 class GraphRewrites(Method):
-    """Rewrites the network when it was made, for the shape of the recipe's samples."""
+    """Rewrites the new network, for the shape of the recipe's samples."""
 
     switches = ("graph_rewrites",)
 
     @classmethod
     def check(cls, plan):
-        """Refuse the name of a rewrite that does not exist."""
+        """Refuse unknown names of rewrites."""
         chosen(plan.graph_rewrites)
 
     def network(self, run, net):
-        """Return the network in the operators of the rewritten graph."""
+        """Return the rewritten network, or the network itself if no rewrite is selected."""
         from mxopt.methods.graph_rewrites.optimize import optimize
 
         rewrites = chosen(run.plan.graph_rewrites)

@@ -1,27 +1,35 @@
-"""Convolutions without the taps that see only padding.
+"""Dilated convolutions without the kernel taps that read only padding.
 
-DeepLab's head looks around each place with 3 x 3 convolutions dilated by 12, 24 and 36. At an image
-of 240 pixels there are 30 x 30 places: of the one dilated by 36 eight of nine taps never leave the
-padding, and oneDNN multiplies by those zeros all the same.
+DeepLab's head has 3 x 3 convolutions dilated by 12, 24 and 36. With images of 240 pixels its
+feature map has 30 x 30 positions: eight of the nine taps of the convolution dilated by 36 read only
+padding, and oneDNN multiplies by these zeros.
 """
 
 from __future__ import annotations
 
 from mxopt.methods.graph_rewrites.graph import Graph, Node, Output
 
-# Below this share of its work a convolution is taken apart.
+# A convolution is rewritten if at most this share of its products remains.
 WORTH = 0.5
 
-Seen = tuple  # (first place that a tap reads, the one after the last, first place that it writes)
+Seen = tuple  # (first position that a tap reads, one after the last, first that it writes)
 
 
 def unseen_taps(graph: Graph, node: Node):
-    """Leave out the taps of a dilated convolution that see only padding, wholly or in part.
+    """Leave out the products of a dilated 3 x 3 convolution that read only padding.
 
-    On a side of n places a kernel of three taps dilated by d multiplies 3 n times, of which its
-    outer taps see the image n - d times each. So the convolution is the sum of nine 1 x 1 ones,
-    each over that part of the image that its tap sees: n + 2 (n - d) products for a side. Rows are
-    cut out first and columns out of those, so that gradients are summed in small parts too.
+    On an axis of n positions a kernel of three taps dilated by d has 3 n products, but its outer
+    taps read the image only n - d times each. The convolution is therefore the sum of nine 1 x 1
+    convolutions, each over the part of the image that its tap reads: n + 2 (n - d) products on an
+    axis. Rows are sliced first and columns within them, so that gradients are summed in small
+    parts too.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: node to rewrite.
+
+    Returns:
+        The new output, the kind of the change and its description; None to keep the node.
     """
     shape = graph.shapes.get(node.inputs[0]) if node.op == "Convolution" else None
     if shape is None or len(shape) != 4:
@@ -59,14 +67,14 @@ def unseen_taps(graph: Graph, node: Node):
 
 
 def _seen(side: int, dilation: int) -> dict[int, Seen]:
-    """Return, for each of three taps that sees the image at all, which places of a side."""
+    """Return the positions that each of the three taps reads, for taps that read the image."""
     offsets = {tap: (tap - 1) * dilation for tap in range(3)}
     return {tap: (max(0, off), side + min(0, off), max(0, -off))
             for tap, off in offsets.items() if abs(off) < side}  # fmt: skip
 
 
 def _part(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
-    """Cut what a tap reads out of an axis."""
+    """Slice the part that a tap reads out of an axis."""
     begin, end, _ = seen
     if end - begin == side:
         return data
@@ -75,7 +83,7 @@ def _part(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: in
 
 
 def _placed(graph: Graph, name: str, data: Output, axis: int, seen: Seen, side: int) -> Output:
-    """Put what a tap computed where it belongs on an axis, zeros around it."""
+    """Pad the result of a tap with zeros to its positions on an axis."""
     begin, end, at = seen
     if end - begin == side:
         return data

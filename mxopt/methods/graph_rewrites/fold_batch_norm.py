@@ -1,4 +1,4 @@
-"""Batch norms with fixed statistics, folded into the convolution before them."""
+"""Folding of batch norms with fixed statistics into the convolution before them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from mxopt.methods.graph_rewrites.graph import Graph, Node
 def fixed_norm(graph: Graph, node: Node):
     """Fold a batch norm that uses its running statistics in training too.
 
-    With ``use_global_stats``, as one fine-tunes with small batches, it is y = scale (x - mean) +
-    beta with scale = gamma / sqrt(variance + epsilon): the convolution with its filters times
-    scale and the bias beta - mean scale. Both are computed in every step, so gamma and beta learn.
+    With ``use_global_stats``, common in fine-tuning with small batches, a batch norm is y =
+    scale (x - mean) + beta with scale = gamma / sqrt(variance + epsilon). Together with the
+    convolution it is a convolution whose filters are multiplied by scale, and whose bias is beta -
+    mean scale. Both are computed in every step, so gamma and beta are still trained.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: node to rewrite.
+
+    Returns:
+        The new output, the kind of the change and its description; None to keep the node.
     """
     own = node.attributes
     if node.op != "BatchNorm" or not own.get("use_global_stats") or own.get("axis", 1) != 1:

@@ -1,4 +1,4 @@
-"""The graph of a network, as nodes that a rewrite can look at and add to."""
+"""The graph of a network as a list of nodes, which rewrites read and extend."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Output = tuple  # (node number, which of its outputs)
 
 @dataclass
 class Graph:
-    """A graph under construction: nodes as MXNet's JSON has them, in topological order.
+    """A new graph, to which nodes are added.
 
     Attributes:
-        shapes: of the outputs that the traced graph had too.
+        nodes: nodes as in MXNet's JSON, in topological order.
+        shapes: shapes of the outputs that the traced graph has too.
     """
 
     nodes: list[dict] = field(default_factory=list)
@@ -26,14 +27,26 @@ class Graph:
     _constants: dict[tuple, Output] = field(default_factory=dict)
 
     def add(self, op: str, name: str, *inputs: Output, **attributes) -> Output:
-        """Append a node and return its first output; attributes are written as MXNet reads them."""
+        """Append a node and return its first output.
+
+        Args:
+            op: name of MXNet's operator.
+            name: name of the node.
+            *inputs: outputs of other nodes.
+            **attributes: parameters of the operator, converted to strings as MXNet reads them.
+        """
         attributes = {key: str(value) for key, value in attributes.items()}
         links = [[number, output, 0] for number, output in inputs]
         self.nodes.append({"op": op, "name": name, "attrs": attributes, "inputs": links})
         return len(self.nodes) - 1, 0
 
     def full(self, shape: tuple, value: float) -> Output:
-        """Return a float32 array of one value; the same one if asked for again."""
+        """Return a constant float32 array; the same node for the same arguments.
+
+        Args:
+            shape: shape of the array.
+            value: value of all its elements.
+        """
         if (shape, value) not in self._constants:
             name = f"full_{'x'.join(map(str, shape))}_{value:g}"
             self._constants[shape, value] = self.add("_full", name, shape=shape, value=value,
@@ -46,9 +59,9 @@ class Traced:
     """The graph that is rewritten.
 
     Attributes:
-        nodes: as MXNet's JSON has them.
-        readers: of each output, who reads it: (node, which of its inputs). The graph's own outputs
-            are read by a node ``output``.
+        nodes: nodes as in MXNet's JSON.
+        readers: for each output, its readers as (node, index of the node's input). The graph's
+            own outputs are read by a node ``output``.
     """
 
     nodes: list[dict]
@@ -60,9 +73,13 @@ class Node:
     """A node of the traced graph.
 
     Attributes:
-        op, name: as in MXNet's JSON; ``attributes`` as Python values.
-        inputs: in the new graph; ``sources`` are the same in the traced one.
-        number: in the traced graph, ``traced``.
+        op: name of its operator.
+        name: name of the node.
+        attributes: parameters of the operator, as Python values.
+        inputs: its inputs in the new graph.
+        sources: its inputs in the traced graph.
+        number: its index in the traced graph.
+        traced: the traced graph.
     """
 
     op: str
@@ -75,12 +92,13 @@ class Node:
 
 
 def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
-    """Return the symbol rebuilt, and the changes, ``{kind: [what was done]}``.
+    """Return the rewritten symbol, and the changes as ``{kind: [description, ...]}``.
 
     Args:
-        symbol: a graph; ``shapes`` are those of its inputs and parameters.
-        change: called as ``change(graph, node)`` for every node in order; it adds nodes and returns
-            (output, kind, what it did), or None to leave the node as it is.
+        symbol: the graph to rewrite.
+        shapes: shapes of its inputs and parameters, by name.
+        change: function called as ``change(graph, node)`` for every node in order. It adds nodes
+            and returns (output, kind, description), or returns None to keep the node.
     """
     source, known = json.loads(symbol.tojson()), _shapes(symbol, shapes)
     new, moved, changes = Graph(), [], {}
@@ -126,7 +144,7 @@ def _shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
 
 
 def value(text: str):
-    """Return an attribute as Python's value, or the text as it is."""
+    """Return an attribute as a Python value; the string itself if it is not a literal."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,16 +1,16 @@
-"""Rewriting a network into one that computes the same and is faster on a CPU.
+"""Rewriting of a network into one that computes the same faster on a CPU.
 
-``optimize(net, example)`` traces a hybrid block into MXNet's graph, lets each of ``USUAL`` look
-at its nodes with the shapes that the example gives them, and returns a block over the new graph.
-The parameters are the same objects, so training one trains the other, and the outputs agree to
-rounding: every rewrite is an identity, not an approximation.
+``optimize(net, example)`` traces a hybrid block into MXNet's graph, applies the rewrites of
+``USUAL`` for the shapes of the example, and returns a block with the new graph. The parameters are
+the same objects, so training one block trains the other. The outputs agree up to rounding: every
+rewrite is an identity, not an approximation.
 
 >>> fast = optimize(net, nd.zeros((4, 3, 240, 240)))            # doctest: +SKIP
 >>> print(fast.report)                                          # doctest: +SKIP
 taps that see only padding left out: 2 (3 x 3 dilated by 24 at 30 x 30: 22% of its work)
 
-When to use it: on a CPU, with samples of one shape. What it costs: a trace and a comparison of
-both networks' outputs, once. Samples of another shape go through the network as it was.
+When to use it: on a CPU, with samples of one shape. What it costs: one trace and one comparison of
+the outputs of both networks. Samples of another shape are computed by the original network.
 """
 
 from __future__ import annotations
@@ -31,11 +31,19 @@ REWRITES = dict(zip(NAMES, (fixed_norm, unseen_taps, whole_blocks, bounded_relu)
 
 
 class Optimized(gluon.HybridBlock):
-    """What :func:`optimize` returns; takes and returns what the network does.
+    """The result of :func:`optimize`, with the inputs and outputs of the original network.
+
+    Args:
+        original: the network, which has the parameters.
+        rewritten: block with the rewritten graph.
+        shapes: shapes of the inputs that it was rewritten for, without the samples.
+        changes: descriptions of the changed nodes, for each kind of change.
+        **kwargs: arguments of ``gluon.HybridBlock``.
 
     Attributes:
-        original: the network, whose parameters these are.
-        changes: for each rewrite that applied, the nodes it changed, in words.
+        original: the network.
+        rewritten: block with the rewritten graph.
+        changes: descriptions of the changed nodes, for each kind of change.
     """
 
     def __init__(self, original, rewritten, shapes, changes, **kwargs):
@@ -45,21 +53,20 @@ class Optimized(gluon.HybridBlock):
 
     @property
     def report(self) -> str:
-        """What was changed, a line for each kind of rewrite."""
+        """Summary of the changes, one line for each kind."""
         lines = [f"{name}: {len(found)} ({found[0]})" for name, found in self.changes.items()]
         return "\n".join(lines) or "nothing to change"
 
     def collect_params(self, select=None):
-        """Return the network's parameters: what was rewritten has no others that learn."""
+        """Return the parameters of the original network; the rewritten graph trains no others."""
         return self.original.collect_params(select)
 
     def _collect_params_with_prefix(self, prefix=""):
-        # Weights are saved and loaded as the network's own.
+        # Weights are saved and loaded under the names of the original network.
         return self.original._collect_params_with_prefix(prefix)
 
     def forward(self, *inputs):
-        """Compute with the new graph, or with the old one if the samples' shapes are others, or
-        not known, as those of symbols are."""
+        """Compute the output, with the original network for shapes that differ or are unknown."""
         same = [getattr(x, "shape", ())[1:] for x in inputs] == self._shapes
         return (self.rewritten if same else self.original)(*inputs)
 
@@ -68,20 +75,20 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     """Return a network that computes the same with the same parameters.
 
     Args:
-        net: initialised, and a hybrid block down to its leaves.
-        example: inputs of the shapes that will come; only their number of samples may change.
-        rewrites: names out of ``REWRITES``; those in ``USUAL`` if not given.
+        net: an initialised network of hybrid blocks only.
+        *example: inputs with the shapes of later inputs, except for the number of samples.
+        rewrites: names in ``REWRITES``; those in ``USUAL`` if not given.
 
     Raises:
-        PlanError: there is no such rewrite; the network cannot be traced; or the outputs of both
-            differ by more than 1e-4 of the greatest, which would be a fault of a rewrite.
+        PlanError: a rewrite does not exist; the network cannot be traced; or the outputs differ by
+            more than 1e-4 of the largest one, which would be a defect of a rewrite.
     """
     chosen = list(USUAL if rewrites is None else rewrites)
     for name in chosen:
         if name not in REWRITES:
             raise PlanError(f"no rewrite is called {name!r}; there are {', '.join(REWRITES)}")
     with autograd.predict_mode():
-        before = _flat(net(*example))  # also completes parameters whose shape was unknown
+        before = _flat(net(*example))  # also infers unknown shapes of parameters
     inputs = [mx.sym.var(f"input{n}", dtype=array.dtype) for n, array in enumerate(example)]
     try:
         traced = mx.sym.Group(_flat(net(*inputs)))

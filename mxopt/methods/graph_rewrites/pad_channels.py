@@ -1,21 +1,28 @@
-"""Channels filled up to whole blocks of oneDNN's memory layout."""
+"""Padding of channels to whole blocks of oneDNN's memory layout."""
 
 from __future__ import annotations
 
 from mxopt.methods.graph_rewrites.graph import Graph, Node, Traced, value
 from mxopt.methods.graph_rewrites.relu6 import BLOCK
 
-# Of fewer channels than this, such as a classifier's, too many would be added.
+# With fewer channels, such as those of a classifier, too many would be added.
 FEWEST = 17
 
 
 def whole_blocks(graph: Graph, node: Node):
-    """Fill the channels between convolutions up to a multiple of 16, with zeros.
+    """Pad the channels between convolutions with zeros to a multiple of 16.
 
-    oneDNN's fast kernels take channels in blocks of 16; beside 24 of them, MobileNetV2's largest
-    layers fall out of that layout. Channels that a convolution makes with a weight and a bias of
-    zero are zero; those that the next one reads with a weight of zero add nothing. The weights stay
-    as they are: the zeros are put beside them in every step, which costs next to nothing.
+    oneDNN's fast kernels need channels in blocks of 16; with 24 channels, the largest layers of
+    MobileNetV2 do not use that layout. Channels computed with a weight and a bias of zero are zero,
+    and channels read with a weight of zero add nothing. The parameters are unchanged: the zeros are
+    concatenated in every step, which costs little.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: node to rewrite.
+
+    Returns:
+        The new output, the kind of the change and its description; None to keep the node.
     """
     if not _dense(node.op, node.attributes):
         return None
@@ -41,9 +48,10 @@ def whole_blocks(graph: Graph, node: Node):
 
 
 def _missing(traced: Traced, start: int) -> int:
-    """Return how many channels a node's output lacks, 0 if they cannot be added.
+    """Return the number of channels to add to a node's output; 0 if that is impossible.
 
-    They can if only convolutions over all channels make and read them, with sums in between.
+    It is possible if only convolutions over all channels, and sums between them, compute and read
+    the output.
     """
     places = {id(raw): number for number, raw in enumerate(traced.nodes)}
     family, todo, filters = set(), [start], 0
@@ -68,7 +76,7 @@ def _missing(traced: Traced, start: int) -> int:
 
 
 def _dense(op: str, attributes: dict) -> bool:
-    """Whether a node is a convolution in which all channels meet."""
+    """Return whether a node is a convolution with one group, over all channels."""
     return op == "Convolution" and attributes.get("num_group", 1) == 1
 
 

@@ -1,20 +1,27 @@
-"""Bounded ReLUs, such as ReLU6, in oneDNN's memory layout."""
+"""Bounded ReLUs, such as ReLU6, computed in oneDNN's memory layout."""
 
 from __future__ import annotations
 
 from mxopt.methods.graph_rewrites.graph import Graph, Node
 
-# Channels in a block of oneDNN's layout; a colour image has fewer and a kernel of its own.
+# Channels in a block of oneDNN's layout; colour images, with fewer, have a special kernel.
 BLOCK, COLOURS = 16, 3
 
 
 def bounded_relu(graph: Graph, node: Node):
-    """Compute ``clip(convolution, 0, b)``, such as ReLU6, without leaving oneDNN's layout.
+    """Compute ``clip(convolution, 0, b)``, such as ReLU6, in oneDNN's layout.
 
-    MXNet 1.9 has ``clip`` for the plain layout only: each costs two conversions, and as many again
-    backwards. But min(max(x, 0), b) is max(b - max(b - x, 0), 0). The inner difference is made by
-    the convolution, with its weight negated; the outer one by a convolution of each channel alone
-    with one tap of -1; and max(x, 0) is ReLU.
+    MXNet 1.9 has ``clip`` for the plain layout only: each one costs two conversions, and two more
+    in the backward pass. But min(max(x, 0), b) equals max(b - max(b - x, 0), 0). The inner
+    difference is computed by the convolution, with negated weights; the outer one by a depthwise
+    convolution with the weight -1; and max(x, 0) is ReLU.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: node to rewrite.
+
+    Returns:
+        The new output, the kind of the change and its description; None to keep the node.
     """
     own = node.attributes
     if node.op != "clip" or own.get("a_min") != 0 or len(node.traced.readers[node.sources[0]]) > 1:
@@ -24,8 +31,8 @@ def bounded_relu(graph: Graph, node: Node):
         return None
     bound, channels = own["a_max"], shape[1]
     data, weight, bias = (tuple(link[:2]) for link in source["inputs"])
-    # Beside a convolution of other numbers of channels oneDNN 2.4 takes another layout, and both
-    # ReLUs would be converted. A colour image is an exception.
+    # Next to a convolution with other numbers of channels oneDNN 2.4 uses another layout, and both
+    # ReLUs would need conversions. Colour images are an exception.
     inputs = graph.shapes.get(data, (0, 1))[1]
     readers = [reader for reader, _ in node.traced.readers[node.number, 0]]
     outputs = [int(n["attrs"]["num_filter"]) for n in readers if n["op"] == "Convolution"]

@@ -7,13 +7,13 @@ from mxopt.methods.method import Method
 
 
 class Hybridize(Method):
-    """Calls ``hybridize`` on what is trained."""
+    """Calls ``hybridize`` on the trained part of the network."""
 
     switches = ("hybridize",)
 
     @classmethod
     def check(cls, plan):
-        """Refuse ``fused`` where there are no frozen stages on a CPU."""
+        """Refuse ``fused`` without frozen stages on a CPU."""
         if plan.hybridize == "fused" and (plan.device_kind != "cpu" or not plan.freeze_stages):
             raise PlanError(
                 "hybridize='fused' is for frozen stages on a CPU; take 'static', or set "
@@ -21,13 +21,13 @@ class Hybridize(Method):
             )
 
     def network(self, run, net):
-        """Let a static graph take the smallest of MXNet's memory plans."""
+        """Make MXNet choose its smallest memory plan for a static graph."""
         if run.plan.hybridize in ("static", "fused"):
             os.environ.setdefault("NNVM_AUTO_SEARCH_MATCH_RANGE", "1")
         return net
 
     def before_training(self, run):
-        """Compile at the first batch."""
+        """Hybridise the network, which compiles it at the first batch."""
         if run.plan.hybridize != "no":
             static = run.plan.hybridize != "yes"
             run.learning.hybridize(static_alloc=static, static_shape=static)

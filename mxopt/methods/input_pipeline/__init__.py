@@ -1,17 +1,17 @@
-"""Input pipeline: where samples are transformed, and where the result is kept."""
+"""Input pipeline: where samples are transformed, and where the results are kept."""
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 
 class InputPipeline(Method):
-    """Its loaders are made by the loop (:mod:`mxopt.methods.input_pipeline.loading`)."""
+    """Declares the switches; the training loop makes the loaders (``loading``)."""
 
     switches = ("preprocess", "image_dtype", "num_workers", "prefetch")
 
     @classmethod
     def check(cls, plan):
-        """Refuse batches loaded ahead where nobody loads them."""
+        """Refuse ``prefetch`` without worker processes."""
         if plan.prefetch is not None and plan.num_workers == 0:
             raise PlanError(
                 f"prefetch={plan.prefetch} needs worker processes to load ahead; set num_workers "

@@ -1,4 +1,4 @@
-"""Loaders: what yields the batches of an epoch, from the host or from the devices themselves."""
+"""Loaders, which yield the batches of an epoch from the host or from the devices."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mxopt.methods.input_pipeline.samplers import EpochSampler, ShareSampler, ep
 
 
 class Batch(NamedTuple):
-    """One step's data.
+    """The data of one step.
 
     Attributes:
         shards: for each context that has samples, a tuple of arrays (samples, ...) on it.
-        size: samples of the step, those of other processes included.
-        idle: whether none of them is this process's. It then holds another one's, so that the
-            same graph can be run with a loss that counts nothing.
+        size: number of samples (or tokens) of the step, in all processes.
+        idle: whether this process has no samples in the step. The batch then has a sample of
+            another process, so that the same graph can run with a loss multiplied by 0.
     """
 
     shards: list[tuple]
@@ -31,20 +31,27 @@ class Batch(NamedTuple):
 
 
 class HostLoader:
-    """Batches assembled on the host, then copied to the contexts.
+    """Loads batches on the host and copies them to the contexts.
 
-    By ``gluon.data.DataLoader`` in this process, or by ``plan.num_workers`` processes that are
-    watched (:mod:`mxopt.methods.input_pipeline.workers`).
+    Batches are made by ``gluon.data.DataLoader`` in this process, or by ``plan.num_workers``
+    processes (:mod:`mxopt.methods.input_pipeline.workers`).
 
     Args:
-        dataset: what is indexed.
-        batchify: makes a batch's arrays of a list of samples; ``host.batchify`` if not given, and
-            always in workers.
+        dataset: data set, indexed by sample numbers.
+        plan: batch size, seed, number of workers and prefetching.
+        contexts: contexts to copy the batches to.
+        shuffle: whether each epoch has another order.
+        batchify: function that makes a batch's arrays from a list of samples; workers always use
+            ``ndarray_memory.batchify``, the default.
         share: this process's part of every batch; all of it if not given.
-        finish: made of each context's arrays of a batch, on that context; nothing if not given.
+        finish: function applied to the arrays of each context, on that context; None for none.
+
+    Attributes:
+        epoch: number of the next epoch, from 0; it determines the order.
+        step: number of its first batches to skip.
 
     Raises:
-        CapacityError: shared memory does not hold the batches that workers have under way.
+        CapacityError: shared memory is too small for the batches of the workers.
     """
 
     def __init__(
@@ -80,7 +87,7 @@ class HostLoader:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next pass is, counted from 0; it decides the order."""
+        """The number of the next epoch, from 0; it determines the order."""
         return self._sampler.epoch
 
     @epoch.setter
@@ -102,35 +109,41 @@ class HostLoader:
 
 
 class TakeRows:
-    """Makes batches of row numbers, in one go for each array.
+    """Makes batches from row numbers, with one operation for each array.
 
     Args:
-        arrays: each of shape (samples, ...), on the host.
+        arrays: arrays on the host, each of shape (samples, ...).
     """
 
     def __init__(self, arrays: tuple):
         self._kept = [host.view(array) for array in arrays]
 
     def __call__(self, rows: list[int]) -> list:
-        """Return the arrays' rows, (len(rows), ...)."""
+        """Return these rows of each array, shape (len(rows), ...)."""
         taken = []
         for kept in self._kept:
             array, memory = host.empty((len(rows), *kept.shape[1:]), kept.dtype)
-            kept.take(rows, axis=0, out=memory, mode="clip")  # any other mode takes a detour
+            kept.take(rows, axis=0, out=memory, mode="clip")  # other modes make a copy in between
             taken.append(array)
         return taken
 
 
 class DeviceLoader:
-    """Batches taken from arrays that live on the contexts; nothing is copied between them.
+    """Takes batches from arrays on the contexts; nothing is copied between contexts.
 
-    Each context holds every n-th sample and draws its share of a batch from those. On one
-    context the batches are those of :class:`HostLoader`.
+    Each of n contexts has every n-th sample, and its part of a batch comes from those. On one
+    context the batches equal those of :class:`HostLoader`.
 
     Args:
         resident: one tuple of arrays for each context.
-        share: this process's part of every batch; each process holds all samples.
-        finish: as for :class:`HostLoader`.
+        plan: batch size and seed.
+        shuffle: whether each epoch has another order.
+        share: this process's part of every batch; each process has all samples.
+        finish: function applied to the arrays of each context, on that context; None for none.
+
+    Attributes:
+        epoch: number of the next epoch, from 0; it determines the order.
+        step: number of its first batches to skip.
 
     Raises:
         PlanError: there are more contexts than samples in a batch.
@@ -180,7 +193,7 @@ class DeviceLoader:
 
 
 def _taken(arrays: tuple, rows) -> tuple:
-    """Return the rows of arrays, on the context where they are."""
+    """Return rows of arrays, on the context of the arrays."""
     index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
     return tuple(nd.take(array, index) for array in arrays)
 

@@ -1,4 +1,4 @@
-"""Loaders of a recipe's splits: of images or of sentences."""
+"""Loaders of a recipe's splits, for images and for sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mxopt.methods.bucketing import sequences
 from mxopt.methods.data_parallel.parallel import WHOLE, Share
 from mxopt.methods.input_pipeline import pipeline
 
-# The longest sentence is searched among so many.
+# Number of sentences among which the longest is searched.
 LOOKED_AT = 10_000
 
 
@@ -28,12 +28,12 @@ def make_loader(
     """Return the loader of a split.
 
     Args:
-        data: of a recipe; with ``collate`` its samples are sentences.
+        data: data of a recipe; its samples are sentences if it has ``collate``.
         split: ``train``, ``validation`` or ``test``.
-        transform: turns a raw sample into what is batched.
-        plan: placement, workers, bucketing, batch size.
-        contexts: where the batches are wanted.
-        share: this process's part of every training batch; the other splits are not shared.
+        transform: converts the arrays of a raw sample to those that are batched.
+        plan: placement, workers, bucketing and batch size.
+        contexts: contexts to copy the batches to.
+        share: this process's part of every training batch; the other splits are not divided.
     """
     dataset, shuffle = getattr(data, split), split == "train"
     share = share if shuffle else WHOLE
@@ -45,14 +45,14 @@ def make_loader(
 
 
 def one_sample(data: Data, plan: Plan) -> tuple[list, int]:
-    """Return arrays like those of a batch of one sample, and how much of ``plan.batch_size`` it is.
+    """Return arrays like a batch of one sample, and its part of ``plan.batch_size``.
 
-    A sentence is about the longest of the training set; with ``bucketing="tokens"`` it counts as
-    many as it has target tokens, and everything else counts 1.
+    Of sentences, about the longest of the training set is taken. With ``bucketing="tokens"`` its
+    part is its number of target tokens; otherwise it is 1.
 
     Args:
-        data: of a recipe.
-        plan: its bucketing.
+        data: data of a recipe.
+        plan: the switches, for ``bucketing``.
 
     Raises:
         DataError: the training set is empty.

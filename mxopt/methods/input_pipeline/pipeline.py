@@ -1,24 +1,24 @@
-"""The input pipeline: where preprocessing runs, and where its result lives.
+"""The input pipeline: where samples are transformed, and where the results are kept.
 
-Four placements of one transform, chosen by ``plan.preprocess``:
+``plan.preprocess`` selects one of four placements of the transform:
 
 ============  =================  ===========================  ====================================
-placement     runs on            result lives                 costs
+placement     runs on            results are kept             cost
 ============  =================  ===========================  ====================================
-``lazy``      host, every epoch  nowhere, made for the batch  time in every epoch
-``cached``    host, once         host memory                  host memory
-``device``    device, once       the devices, spread evenly   device memory; no copies afterwards
-``roundtrip`` device, once       host memory                  a copy back, then one for each batch
+``lazy``      host, every epoch  not at all                   time in every epoch
+``cached``    host, once         in host memory               host memory
+``device``    device, once       on the devices, in parts     device memory; no copies afterwards
+``roundtrip`` device, once       in host memory               a copy back, then one for each batch
 ============  =================  ===========================  ====================================
 
-With ``plan.image_dtype="uint8"`` the last part of the transform, which makes four bytes of every
-one, is left to the batch, where it is wanted: what is kept, passed on by workers and copied is a
-quarter.
+With ``plan.image_dtype="uint8"`` the last part of the transform, which converts bytes to float32,
+is applied to the batch on its device. What is kept, passed by workers and copied then takes a
+quarter of the memory.
 
 A loader yields ``Batch``: one tuple of arrays for each context, images *and* labels. The order of
-the samples depends only on seed and epoch, so placements can be compared at equal work. A pass is
-over the loader's ``epoch`` and begins at its ``step``, for which nothing before is read; after it
-they are the next epoch and 0.
+the samples depends only on the seed and the epoch, so placements can be compared at equal work.
+Iterating over a loader yields the batches of its ``epoch`` from its ``step`` on, without reading
+earlier ones, and then sets these to the next epoch and 0.
 """
 
 from __future__ import annotations
@@ -44,22 +44,24 @@ def make_loader(
     Args:
         dataset: raw samples, each a tuple of arrays or numbers, as ``gluon.data.Dataset`` gives
             them.
-        transform: turns one raw sample's arrays into the tuple that is batched; it must run on
-            whichever context its arrays are on. With ``image_dtype="uint8"`` it has two halves:
-            ``compact(*sample)``, whose result is batched, and ``expand(*arrays)``, which finishes
-            a batch where it is wanted.
-        contexts: where the batches are wanted.
-        shuffle: whether each epoch has an order of its own.
+        transform: converts the arrays of a raw sample to the tuple that is batched; it must run on
+            the context of its arrays. For ``image_dtype="uint8"`` it needs two methods:
+            ``compact(*sample)``, whose result is batched, and ``expand(*arrays)``, which completes
+            a batch on its device.
+        plan: placement, workers, batch size and seed.
+        contexts: contexts to copy the batches to.
+        shuffle: whether each epoch has another order.
         share: this process's part of every batch.
 
     Returns:
-        A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of ``Batch``, one pass an
-        epoch, every sample once, the last batch as small as it comes.
+        A :class:`HostLoader` or :class:`DeviceLoader`: an iterable of ``Batch`` with every sample
+        once an epoch; the last batch may be smaller.
 
     Raises:
-        DataError: the data set is empty, or samples that are to be kept differ in shape.
-        CapacityError: the samples to be kept do not fit into memory.
-        PlanError: as for :class:`DeviceLoader`; or the transform has no halves.
+        DataError: the data set is empty, or samples that are kept differ in shape.
+        CapacityError: the samples that are kept do not fit into memory.
+        PlanError: there are more contexts than samples in a batch; or the transform lacks
+            ``compact`` and ``expand``.
     """
     if not len(dataset):
         raise DataError("the data set is empty: a loader needs at least one sample")
@@ -75,7 +77,7 @@ def make_loader(
     else:
         return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share, finish)
     if plan.num_workers:
-        # Worker processes hand over what is in shared memory, where a batch of rows is not.
+        # Workers pass batches through shared memory, which TakeRows does not use.
         rows = gluon.data.ArrayDataset(*arrays)
         return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
     rows = gluon.data.SimpleDataset(range(len(dataset)))
@@ -83,11 +85,19 @@ def make_loader(
 
 
 def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:
-    """Return what is done to a sample before it is batched or kept, and to a batch where it is
-    wanted; that is None unless the plan's pixels stay ``uint8`` until then.
+    """Split a transform into the parts before and after batching.
+
+    Args:
+        transform: converts the arrays of a raw sample to those that are batched.
+        plan: the switches, for ``image_dtype``.
+
+    Returns:
+        The part that is applied to a sample before it is kept or batched, and the part that is
+        applied to a batch on its device; the second is None unless ``image_dtype`` is ``uint8``.
 
     Raises:
-        PlanError: they do, and the transform has no ``compact`` and ``expand``.
+        PlanError: ``image_dtype`` is ``uint8``, and the transform lacks ``compact`` and
+            ``expand``.
     """
     if plan.image_dtype == "float32":
         return transform, None
@@ -104,11 +114,16 @@ def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:
 def preprocess(dataset, transform, contexts: list) -> list[tuple]:
     """Transform every sample on the contexts and keep the results there.
 
-    Sample ``i`` goes to context ``i % len(contexts)``.
+    Sample ``i`` is kept on context ``i % len(contexts)``.
+
+    Args:
+        dataset: raw samples.
+        transform: converts the arrays of a raw sample to those that are kept.
+        contexts: contexts to run on.
 
     Returns:
-        For each context a tuple of arrays (its samples, ...), filled in place, so that memory
-        holds the result once.
+        For each context a tuple of arrays (its samples, ...). They are filled in place, so that
+        memory has the results only once.
 
     Raises:
         DataError: a sample's shape differs from the first one's.
@@ -135,12 +150,23 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
 
 
 def memory_needed(dataset, transform) -> int:
-    """Return the bytes that all samples take after the transform, judged by the first one."""
+    """Return the bytes of all samples after the transform, computed from the first one.
+
+    Args:
+        dataset: raw samples.
+        transform: converts the arrays of a raw sample to those that are kept.
+    """
     return len(dataset) * ndarray_memory.sample_bytes(transform(*dataset[0]))
 
 
 def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
-    """Make sure that the samples fit where the plan's placement keeps them.
+    """Check that the samples fit into the memory where the plan keeps them.
+
+    Args:
+        dataset: raw samples.
+        transform: converts the arrays of a raw sample to those that are kept.
+        plan: the switches, for ``preprocess``.
+        contexts: contexts among which the samples are divided.
 
     Raises:
         CapacityError: they do not; the message gives what is needed and what is free.
@@ -162,12 +188,12 @@ def check_memory(dataset, transform, plan: Plan, contexts: list) -> None:
 
 
 def _on(context, part):
-    """Copy an array to a context; a plain number, as some data sets give labels, stays one."""
+    """Copy an array to a context; return plain numbers, such as some labels, unchanged."""
     return part.as_in_context(context) if isinstance(part, nd.NDArray) else part
 
 
 def _to_host(resident: list[tuple]) -> tuple:
-    """Copy arrays spread over contexts back, in the order of the data set."""
+    """Copy arrays on several contexts to the host, in the order of the data set."""
     whole = []
     for parts in zip(*resident):
         length = sum(len(part) for part in parts)

@@ -1,4 +1,4 @@
-"""Samplers: the order of an epoch's samples, and which of them are this process's."""
+"""Samplers: the order of an epoch's samples, and the part of this process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from mxopt.methods.data_parallel.parallel import Share
 
 
 class EpochSampler(gluon.data.Sampler):
-    """Visits every index once; shuffled anew in each epoch, the same way for the same seed.
+    """Yields every index once, in another order in each epoch if shuffled.
 
-    The next pass is that of ``epoch``, without the first ``skipped`` indices.
+    Args:
+        length: number of samples.
+        shuffle: whether to shuffle.
+        seed: seed of the orders.
+
+    Attributes:
+        epoch: number of the next epoch, from 0.
+        skipped: number of its first indices to skip.
     """
 
     def __init__(self, length: int, shuffle: bool, seed: int):
@@ -28,14 +35,26 @@ class EpochSampler(gluon.data.Sampler):
 
 
 def epoch_order(length: int, shuffle: bool, seed: int, epoch: int) -> np.ndarray:
-    """Return the order of the samples: int64, shape (length,)."""
+    """Return the order of an epoch's samples: int64, shape (length,).
+
+    Args:
+        length: number of samples.
+        shuffle: whether to shuffle; if not, the order is that of the data set.
+        seed: seed of the orders.
+        epoch: number of the epoch, from 0.
+    """
     if not shuffle:
         return np.arange(length)
     return np.random.RandomState([seed, epoch]).permutation(length)
 
 
 class ShareSampler(gluon.data.Sampler):
-    """Draws a share of every batch; where that is nothing, the batch's first row."""
+    """Yields a process's part of every batch; the batch's first row if that part is empty.
+
+    Args:
+        batches: sampler of whole batches.
+        share: the process's part.
+    """
 
     def __init__(self, batches: gluon.data.BatchSampler, share: Share):
         self._batches, self._share = batches, share

@@ -1,21 +1,21 @@
-"""Worker processes that load batches, and are watched while they do.
+"""Worker processes that load batches, with errors that name the sample.
 
-Why not ``gluon.data.DataLoader(num_workers=...)``? Not for speed, but for what happens when
-something goes wrong:
+They are used in place of ``gluon.data.DataLoader(num_workers=...)`` not for speed, but for their
+behaviour when something fails:
 
-- *a worker dies*: Gluon: it is replaced; a bare ``TimeoutError`` after two minutes, or a
-  ``ConnectionResetError``. Here: ``DataError`` as soon as its batch is wanted, with signal and
-  sample.
-- *``/dev/shm`` is full*: Gluon: a worker dies (apache/mxnet #18224), see above. Here: checked
-  before the start; named if it happens.
-- *a worker hangs*: Gluon: ``TimeoutError`` without the sample. Here: ``DataError`` with it.
-- *a sample raises*: Gluon: the exception, with the worker's traceback. Here: the same.
-- *the parent is killed*: Gluon: workers end when their batch is done. Here: they end at once.
-- *memory of a batch*: Gluon: new shared memory each time, to be cleared by the kernel and mapped
-  by both sides. Here: shared buffers that are reused.
+- *a worker dies*: Gluon replaces it and raises a ``TimeoutError`` without details after two
+  minutes, or a ``ConnectionResetError``. Here: ``DataError`` with signal and sample, as soon as the
+  batch is needed.
+- *``/dev/shm`` is full*: in Gluon a worker dies (apache/mxnet #18224), see above. Here the size is
+  checked before the start, and the error names the cause if it happens later.
+- *a worker hangs*: Gluon raises ``TimeoutError`` without the sample. Here: ``DataError`` with it.
+- *a sample raises an exception*: both raise it with the worker's traceback.
+- *the parent is killed*: Gluon's workers end after their current batch. Here they end at once.
+- *memory of a batch*: Gluon allocates new shared memory for every batch, which the kernel clears
+  and both processes map. Here shared buffers are reused.
 
-Every worker has a pipe of its own and a place in which it notes the sample it is at. Workers are
-forked, which is unsafe once CUDA has been started (apache/mxnet #18734).
+Every worker has its own pipe and a shared number that tells which sample it is loading. Workers are
+forked, which is unsafe after CUDA was initialised (apache/mxnet #18734).
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from multiprocessing.connection import wait
 from multiprocessing.pool import ExceptionWithTraceback
 
 from mxnet import nd
-from mxnet.gluon.data import dataloader  # noqa: F401  (teaches pipes NDArrays)
+from mxnet.gluon.data import dataloader  # noqa: F401  (lets pipes carry NDArrays)
 
 from mxopt.core.child import end_with_parent
 from mxopt.core.errors import CapacityError, DataError
 from mxopt.data import ndarray_memory as host
 from mxopt.machine import shared_memory
 
-# Seconds that a batch may take from the moment it is wanted: Gluon's own.
+# Time limit of a batch in seconds, from the moment it is waited for; as in Gluon.
 TIMEOUT = 120.0
-# A worker's note while it is at no sample but at putting a batch together or sending it.
+# A worker's number while it assembles or sends a batch instead of loading a sample.
 _BATCHING = -1
 
 
 class Workers:
-    """Processes that make batches of a data set's samples.
+    """Processes that make batches from a data set's samples.
 
-    They are forked here, so every later change of the data set stays unknown to them. Whatever
-    ends this process ends them, and so does the end of the thread that made them.
+    They are forked when this object is made, so later changes of the data set do not affect them.
+    They end with this process, and with the thread that made them.
 
     Args:
-        dataset: indexed by the workers.
-        count: processes.
-        timeout: seconds that a batch may take.
+        dataset: data set, indexed by the workers.
+        count: number of processes.
+        timeout: time limit of a batch in seconds.
     """
 
     def __init__(self, dataset, count: int, timeout: float = TIMEOUT):
         self._timeout, self._ticket = timeout, 0
-        self._received: dict = {}  # by ticket, what came before it was wanted
+        self._received: dict = {}  # by ticket, batches that arrived before they were waited for
         self._at = memoryview(mmap.mmap(-1, 8 * count)).cast("q")
-        # Workers make their sockets in this process's folder, which goes when it ends.
+        # Workers make their sockets in this process's folder, which is removed when it ends.
         multiprocessing.util.get_temp_dir()
-        # As Gluon does: no operator may be under way, and no garbage wait, when MXNet is forked.
+        # As in Gluon: before a fork of MXNet, operators must be finished and garbage collected.
         nd.waitall()
         gc.collect()
         nd.waitall()
@@ -81,34 +81,35 @@ class Workers:
             _limit_sending(ours, timeout)
             self._processes.append(process)
             self._pipes.append(ours)
-        # Runs when this object goes or the process ends, and never in a fork of it.
+        # Runs when this object is deleted or the process ends, and never in a fork of it.
         self.close = multiprocessing.util.Finalize(self, _kill, [self._processes], exitpriority=10)
 
     def load(self, batches: Iterable[list[int]], ahead: int) -> Iterator:
-        """Yield a batch of arrays on ``mx.cpu()`` for each list of sample numbers, in their order.
+        """Yield a batch of arrays on ``mx.cpu()`` for each list of sample numbers, in order.
+
+        If an iteration is abandoned, the next one discards its batches.
 
         Args:
-            batches: the numbers of each batch's samples.
-            ahead: batches that are under way while one is waited for. A pass that was left early
-                is forgotten by the next one.
+            batches: the sample numbers of each batch.
+            ahead: number of further batches that are loaded while one is waited for.
 
         Raises:
             DataError: a worker died or took too long; the message has the sample. All workers are
                 stopped.
-            Exception: whatever the data set or its transform raised, with the worker's traceback.
+            Exception: the data set or its transform raised it; it has the worker's traceback.
         """
         pending: deque = deque()
         slots = slots_each(len(self._pipes), ahead)
         self._first = self._ticket
         self._received.clear()
         for samples in batches:
-            turn, number = divmod(self._ticket, len(self._pipes))
+            lap, number = divmod(self._ticket, len(self._pipes))
             try:
-                # A worker whose batches nobody takes soon takes no more work, and both would wait.
+                # A worker that cannot send its batches receives no work, and both would wait.
                 while self._pipes[number].poll():
                     self._take(number)
-                # What was in the slot is of a batch that was received, or of a pass that was left.
-                self._pipes[number].send((self._ticket, turn % slots, samples))
+                # The slot's old batch was received already, or its iteration was abandoned.
+                self._pipes[number].send((self._ticket, lap % slots, samples))
             except (OSError, EOFError):
                 raise self._lost(number, samples) from None
             pending.append((self._ticket, samples))
@@ -128,7 +129,7 @@ class Workers:
                 raise self._lost(number, samples)
             try:
                 self._take(number)
-            except (OSError, EOFError):  # it died between its message and the memory named in it
+            except (OSError, EOFError):  # it died after its message, before the memory was opened
                 raise self._lost(number, samples) from None
         batch = self._received.pop(ticket)
         if isinstance(batch, Exception):
@@ -136,16 +137,15 @@ class Workers:
         return _copied(batch)
 
     def _take(self, number: int) -> None:
-        """Take a worker's next batch from its pipe, and keep it unless a pass that was left wanted
-        it."""
+        """Receive a worker's next batch, and keep it unless its iteration was abandoned."""
         ticket, batch = self._pipes[number].recv()
         if ticket >= self._first:
             self._received[ticket] = batch
 
     def _lost(self, number: int, samples: list[int]) -> DataError:
-        """Stop all workers and return what is to be said of one of them."""
+        """Stop all workers and return the error for one of them."""
         process = self._processes[number]
-        process.join(timeout=0.5)  # until the system has its exit code
+        process.join(timeout=0.5)  # until its exit code is available
         code, at = process.exitcode, self._at[number]
         self.close()
         where = f"at sample {at}" if at != _BATCHING else f"with the batch of samples {samples}"
@@ -167,21 +167,28 @@ _ADVICE = {
 
 
 def slots_each(count: int, ahead: int) -> int:
-    """Return how many batches each worker has in shared memory, so that it overwrites none that is
-    still to be received: of those ahead and the one waited for, each ``count``-th is its own."""
+    """Return how many batches each worker must keep in shared memory.
+
+    Each worker makes every ``count``-th batch, and must not overwrite one that is not received yet:
+    the batch that is waited for, or one of those ahead.
+
+    Args:
+        count: number of workers.
+        ahead: number of further batches that are loaded while one is waited for.
+    """
     return ahead // count + 1
 
 
 def check_shared_memory(batch: int, count: int, ahead: int) -> None:
-    """Make sure that ``/dev/shm`` holds the batches that workers keep there.
+    """Check that ``/dev/shm`` has space for the batches that workers keep there.
 
     Args:
-        batch: bytes of one batch.
-        count: workers.
-        ahead: as for :meth:`Workers.load`.
+        batch: size of one batch in bytes.
+        count: number of workers.
+        ahead: number of further batches that are loaded while one is waited for.
 
     Raises:
-        CapacityError: it does not, or is not there; the message gives both sizes.
+        CapacityError: it has not, or does not exist; the message gives both sizes.
     """
     batches, shared = count * slots_each(count, ahead), shared_memory()
     needed = batch * batches
@@ -195,21 +202,21 @@ def check_shared_memory(batch: int, count: int, ahead: int) -> None:
 
 
 def _limit_sending(pipe, seconds: float) -> None:
-    """Make sending fail with an ``OSError`` after some seconds in which nobody makes room."""
+    """Make sending fail with an ``OSError`` after some seconds of waiting for the reader."""
     with socket.socket(fileno=os.dup(pipe.fileno())) as end:  # another name of the same socket
         limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def _copied(batch):
-    """Return a copy in this process's own memory: at once, where an operator waits for its turn."""
+    """Return a copy in this process's memory, made at once instead of by a queued operator."""
     if isinstance(batch, nd.NDArray):
         return host.copied(host.view(batch))
     return [_copied(part) for part in batch]
 
 
 def _work(pipe, dataset, notes, number: int, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     end_with_parent(parent)
     kept: dict = {}
     while True:

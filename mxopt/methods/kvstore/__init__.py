@@ -1,17 +1,17 @@
-"""KVStore: several processes train together and sum their gradients."""
+"""KVStore: train in several processes that sum their gradients."""
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 
 class KVStore(Method):
-    """How gradients are summed is a class of its own for each store (``stores``)."""
+    """Declares the switches; the classes in ``stores`` sum the gradients."""
 
     switches = ("kvstore", "processes")
 
     @classmethod
     def check(cls, plan):
-        """Refuse many processes without a store, and Horovod with several devices."""
+        """Refuse several processes without a store, and Horovod with several devices."""
         if plan.processes > 1 and plan.kvstore == "none":
             raise PlanError(
                 f"processes={plan.processes} need a way to sum their gradients; "

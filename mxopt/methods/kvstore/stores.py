@@ -1,18 +1,18 @@
-"""Synchronisation: how processes that train together add up their gradients.
+"""Stores: how processes that train together sum their gradients.
 
-Each holds a copy of the weights and computes the gradients of its own rows of every batch
-(``Share`` of :mod:`mxopt.methods.data_parallel`). Their sum comes back to all, and all make the
-same update, so that the weights stay equal without being sent again. Chosen by ``plan.kvstore``:
+Each process has a copy of the weights and computes the gradients of its part of every batch
+(``Share`` of :mod:`mxopt.methods.data_parallel`). All receive the sum and make the same update, so
+the weights stay equal without being sent again. ``plan.kvstore`` selects the store:
 
 =============  ==================================================================================
-``none``       there is one process
+``none``       a single process
 ``dist_sync``  MXNet's parameter server (Li et al., "Scaling Distributed Machine Learning with the
                Parameter Server", 2014): gradients are pushed to servers and their sum is pulled
-``horovod``    a ring of all-reduce among the workers (Sergeev and Del Balso, "Horovod", 2018)
+``horovod``    ring all-reduce among the workers (Sergeev and Del Balso, "Horovod", 2018)
 =============  ==================================================================================
 
-What is not added up: batch statistics stay each worker's, and those of the first are validated,
-tested and kept, as those of the first device are in one process.
+Batch statistics are not summed: each worker has its own. Those of the first worker are used in
+validation, test and checkpoints, like those of the first device in a single process.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from mxopt.core.plan import Plan
 from mxopt.methods.data_parallel.parallel import Share
 from mxopt.methods.kvstore.cluster import worker_number
 
-# The key of what is no gradient; a trainer numbers its parameters from 0.
+# Key of the array for losses; a trainer numbers its parameters from 0.
 _TOTAL = 1_000_000
 
 
 class SingleProcess:
-    """One process: nothing to add up. The base of the other classes.
+    """A single process, with nothing to sum; base of the other classes.
 
     Attributes:
-        worker: this process's number; the first, 0, validates, tests and keeps checkpoints.
-        workers: how many train together.
+        worker: number of this process; the first, 0, validates, tests and writes checkpoints.
+        workers: number of processes that train together.
         ready: whether all have the same weights.
     """
 
@@ -48,31 +48,42 @@ class SingleProcess:
         return Share(self.worker, self.workers)
 
     def trainer(self, parameters, optimizer: str, options: dict) -> gluon.Trainer:
-        """Return a trainer whose gradients are sums over all processes and devices."""
+        """Return a trainer whose gradients are sums over all processes and devices.
+
+        Args:
+            parameters: the trained parameters, a ``gluon.ParameterDict``.
+            optimizer: name of the optimizer.
+            options: arguments of the optimizer.
+        """
         return gluon.Trainer(parameters, optimizer, options, update_on_kvstore=False)
 
     def begin(self, trainer: gluon.Trainer) -> None:
-        """Give all workers the weights of one of them; call it when their shapes are known.
+        """Send the weights of one worker to all; call it when their shapes are known.
 
-        Equal seeds are not enough: by the time that weights of unknown shape are made, workers may
-        have drawn different counts of random numbers for their samples.
+        Equal seeds are not enough: before weights of unknown shape are initialised, workers may
+        have drawn different numbers of random numbers for their samples.
         """
 
     def total(self, array: nd.NDArray) -> nd.NDArray:
-        """Return an array (1,) float32 added up over all workers, without waiting."""
+        """Return the sum of an array over all workers, float32 of shape (1,), without waiting."""
         return array
 
     def check_equal(self, epoch: int, step: int, folder) -> None:
-        """Make sure that all workers go on from the same step of the same epoch.
+        """Check that all workers resume from the same step of the same epoch.
+
+        Args:
+            epoch: number of epochs that this worker has finished.
+            step: number of steps of the next epoch that it has finished.
+            folder: folder of the checkpoints, for the message.
 
         Raises:
-            DataError: they do not, so the folder is not the same one for all.
+            DataError: they do not, so their folders differ.
         """
         totals = [self.total(nd.array([number])).asscalar() for number in (epoch, step)]
         if totals != [epoch * self.workers, step * self.workers]:
             raise DataError(
-                f"worker {self.worker} goes on from epoch {epoch} and step {step} of {folder}, and "
-                "not all others do; put the record on a disk that all hosts share"
+                f"worker {self.worker} resumes from epoch {epoch} and step {step} of {folder}, but "
+                "other workers do not; put the record on a disk that all hosts share"
             )
 
 
@@ -80,8 +91,11 @@ class ParameterServer(SingleProcess):
     """MXNet's parameter server, synchronous.
 
     A server answers when it has the gradients of all workers, so every worker must take part in
-    every step. With more than two workers the order of a sum is that of arrival, and the last bits
-    of a run's figures may differ from those of the same run.
+    every step. With more than two workers gradients are summed in the order of arrival, so the
+    last bits of a run's figures may differ when it is repeated.
+
+    Args:
+        plan: the switches, for ``processes``.
 
     Raises:
         DeviceError: this process was not started as a worker.
@@ -96,39 +110,42 @@ class ParameterServer(SingleProcess):
         self.worker, self.workers, self.ready = worker_number(os.environ), plan.processes, False
 
     def trainer(self, parameters, optimizer, options):
-        """Connect to the servers and return a trainer; returns when all processes are there.
+        """Connect to the servers and return a trainer, when all processes have connected.
 
-        Loader processes are forked before this: none of them inherits a connection.
+        Loader processes are forked before this, so that they do not inherit a connection.
         """
         self._kvstore = mx.kv.create("dist_sync")
         self._total = nd.zeros((1,))
         self._kvstore.init(_TOTAL, self._total)
-        # The servers add up and the workers update: the loss scale and clipping see whole sums.
+        # Servers sum and workers update, so that the loss scale and clipping are applied to sums.
         return gluon.Trainer(
             parameters, optimizer, options, kvstore=self._kvstore, update_on_kvstore=False
         )
 
     def begin(self, trainer):
-        """Send one worker's weights to all."""
+        """Send the weights of one worker to all."""
         trainer._init_kvstore()
         trainer._init_params()
         self.ready = True
 
     def total(self, array):
-        """Return the sum, on the CPU, from the servers."""
-        # One array for all, as a gradient is: the engine then keeps a push behind the pull before
-        # it, which otherwise would find the sum of the push after.
+        """Return the sum from the servers, on the CPU."""
+        # The same array every time, as for a gradient: the engine then runs a push after the
+        # previous pull, which could otherwise return the sum of the later push.
         self._total[:] = array.as_in_context(mx.cpu())
         self._kvstore.pushpull(_TOTAL, self._total)
         return self._total.copy()
 
 
 class Horovod(SingleProcess):
-    """Horovod's all-reduce. Written from its documented API and not tried in this project.
+    """Horovod's all-reduce. Written from its documented API; not tested in this project.
+
+    Args:
+        plan: the switches, for ``processes``.
 
     Raises:
         DeviceError: Horovod is not installed for MXNet.
-        PlanError: another number of processes was started than the plan has.
+        PlanError: Horovod started another number of processes than the plan has.
     """
 
     def __init__(self, plan: Plan):
@@ -145,12 +162,12 @@ class Horovod(SingleProcess):
         self.worker, self.workers = horovod.rank(), horovod.size()
         if self.workers != plan.processes:
             raise PlanError(
-                f"processes={plan.processes}, and Horovod has started {self.workers}; "
+                f"processes={plan.processes}, but Horovod has started {self.workers}; "
                 f"start it with: horovodrun -np {plan.processes}"
             )
 
     def trainer(self, parameters, optimizer, options):
-        """Return Horovod's trainer, made to add up gradients instead of averaging them."""
+        """Return Horovod's trainer, changed to sum gradients instead of averaging them."""
         self._parameters = parameters
         trainer = self._horovod.DistributedTrainer(parameters, optimizer, options)
         trainer._scale *= self.workers  # steps are divided by the size of the whole batch
@@ -158,7 +175,7 @@ class Horovod(SingleProcess):
         return trainer
 
     def begin(self, trainer):
-        """Send the first worker's weights to all."""
+        """Send the weights of the first worker to all."""
         self._horovod.broadcast_parameters(self._parameters, root_rank=0)
         self.ready = True
 
@@ -171,10 +188,11 @@ SINGLE_PROCESS = SingleProcess()
 
 
 def for_plan(plan: Plan) -> SingleProcess:
-    """Return the plan's way of adding up.
+    """Return the store of a plan.
 
     Raises:
-        DeviceError, PlanError: as for the classes.
+        DeviceError: this process was not started as a worker, or Horovod is not installed.
+        PlanError: Horovod started another number of processes than the plan has.
     """
     return {"none": lambda _: SINGLE_PROCESS, "dist_sync": ParameterServer, "horovod": Horovod}[
         plan.kvstore

@@ -1,17 +1,17 @@
-"""Label smoothing: train on targets that leave every class a little."""
+"""Label smoothing: train on targets that give every class a small probability."""
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 
 class LabelSmoothing(Method):
-    """Wraps the loss that is trained; validation and test have the recipe's own."""
+    """Wraps the training loss; validation and test use the recipe's loss."""
 
     switches = ("label_smoothing",)
 
     @classmethod
     def check(cls, plan):
-        """Refuse targets that no longer prefer the labelled class."""
+        """Refuse a share of 1 or more, which leaves nothing for the labelled class."""
         if plan.label_smoothing >= 1:
             raise PlanError(f"label_smoothing={plan.label_smoothing} must be less than 1")
 
@@ -19,15 +19,15 @@ class LabelSmoothing(Method):
         """Return the smoothed loss.
 
         Raises:
-            PlanError: the recipe's losses are of tokens, computed within its network.
+            PlanError: the recipe's network computes the losses, one for each token.
         """
         smoothing = run.plan.label_smoothing
         if not smoothing:
             return loss
         if run.recipe.unit != "sample":
             raise PlanError(
-                f"label_smoothing={smoothing} needs a network that puts out class scores, and that "
-                f"of {run.recipe.name} puts out losses; take the option smoothing={smoothing}"
+                f"label_smoothing={smoothing} needs a network that returns class scores, and that "
+                f"of {run.recipe.name} returns losses; take the option smoothing={smoothing}"
             )
         from mxopt.methods.label_smoothing.smoothing import smoothed
 

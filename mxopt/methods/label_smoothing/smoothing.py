@@ -8,10 +8,10 @@ from mxnet import nd
 
 
 def uniform_cross_entropy(scores: nd.NDArray) -> nd.NDArray:
-    """Return the cross-entropy of a uniform target, a mean over classes and places.
+    """Return the cross-entropy with a uniform target, a mean over classes and positions.
 
     Args:
-        scores: before the softmax, (samples, classes, ...).
+        scores: scores before the softmax, shape (samples, classes, ...).
 
     Returns:
         Losses of shape (samples,).
@@ -25,8 +25,9 @@ def smoothed(loss: Callable, smoothing: float) -> Callable:
     The target ``(1 - s) one_hot + s / classes`` makes the loss ``(1 - s) loss + s uniform``.
 
     Args:
-        loss: ``loss(output, *labels)`` -> cross-entropies (samples, ...), averaged over places.
-        smoothing: s, in [0, 1).
+        loss: ``loss(output, *labels)`` -> cross-entropies of shape (samples, ...), which are
+            averaged over positions.
+        smoothing: the share s, in [0, 1).
     """
 
     def with_smoothing(output, *labels):

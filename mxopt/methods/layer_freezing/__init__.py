@@ -1,17 +1,17 @@
-"""Layer freezing: the first stages of a network keep their weights and join preprocessing."""
+"""Layer freezing: keep the weights of the first stages, and run them in preprocessing."""
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 
 class LayerFreezing(Method):
-    """Splits the network; the first part becomes the end of every transform."""
+    """Splits the network; the frozen part is appended to every transform."""
 
     switches = ("freeze_stages",)
 
     @classmethod
     def check(cls, plan):
-        """Refuse what cannot go with stages that run inside the transform."""
+        """Refuse switches that do not support stages within the transform."""
         stages = f"freeze_stages={plan.freeze_stages}"
         if plan.freeze_stages and plan.num_workers:
             raise PlanError(f"{stages}: the stages run in the training process; set num_workers=0")
@@ -24,7 +24,7 @@ class LayerFreezing(Method):
             )
 
     def network(self, run, net):
-        """Train the rest of the network only."""
+        """Split the network, so that only its second part is trained."""
         from mxopt.methods.layer_freezing.freezing import split
 
         if run.plan.freeze_stages:
@@ -32,7 +32,7 @@ class LayerFreezing(Method):
         return net
 
     def transform(self, run, transform):
-        """Append the frozen stages."""
+        """Return the transform followed by the frozen stages."""
         from mxopt.methods.layer_freezing.freezing import preprocessing
 
         return preprocessing(run.frozen, transform, run.plan) if run.frozen else transform

@@ -1,16 +1,16 @@
-"""Frozen stages: what does not learn is preprocessing.
+"""Frozen stages: the part of a network that is not trained runs in preprocessing.
 
-Fine-tuning often changes little in the first stages of a network, which see edges and textures.
-``plan.freeze_stages`` keeps the weights of that many stages as they are. What such stages make of a
-sample is then the same in every epoch, so they join the transform: with ``preprocess="cached"`` or
-``"device"`` they see each sample once, and what is kept are their outputs.
+Fine-tuning often changes the first stages of a network little, because they detect edges and
+textures. ``plan.freeze_stages`` keeps the weights of that many stages. Their output for a sample is
+then the same in every epoch, so they are appended to the transform: with ``preprocess="cached"`` or
+``"device"`` they compute each sample once, and their outputs are kept.
 
-They only ever infer, so ``hybridize="fused"`` may hand them to oneDNN's graph fusion, which joins
-convolution, bias, activation and sum in one kernel (``HybridBlock.optimize_for``). That needs a CPU
-and gives the same numbers up to rounding.
+Because they are not trained, ``hybridize="fused"`` can use oneDNN's graph fusion for them, which
+combines convolution, bias, activation and sum in one kernel (``HybridBlock.optimize_for``). It
+needs a CPU and gives the same numbers up to rounding.
 
-When to use it: the network comes with weights from a like task. What it costs: frozen stages cannot
-adapt, so compare the quality, and augmentation has to happen before them.
+When to use it: the network has weights from a similar task. What it costs: frozen stages cannot
+adapt, so compare the quality; and augmentation must be applied before them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from mxopt.core.plan import Plan
 
 
 def split(net: gluon.Block, stages: int) -> tuple[gluon.nn.HybridSequential, gluon.Block]:
-    """Split a network into its first stages and the rest; both share its parameters.
+    """Split a network into its first stages and the rest, which share its parameters.
 
     Args:
-        net: a network that is ``head(stages(x))``: ``net.stages`` is a sequence of blocks,
+        net: a network of the form ``head(stages(x))``: ``net.stages`` is a sequence of blocks,
             ``net.head`` a block.
-        stages: how many go to the first part.
+        stages: number of stages in the first part.
 
     Raises:
-        PlanError: the network is not of that form, or has no so many stages.
+        PlanError: the network is not of that form, or has fewer stages.
     """
     found = getattr(net, "stages", None)
     if found is None or not hasattr(net, "head") or getattr(net, "mirrored", False):
@@ -43,7 +43,7 @@ def split(net: gluon.Block, stages: int) -> tuple[gluon.nn.HybridSequential, glu
         )
     if not 0 < stages <= len(found):
         raise PlanError(
-            f"freeze_stages={stages} must be 1 to {len(found)}, the stages of the network"
+            f"freeze_stages={stages} must be 1 to {len(found)}, the number of stages of the network"
         )
     front, rest = gluon.nn.HybridSequential(prefix=""), gluon.nn.HybridSequential(prefix="")
     front.add(*found[:stages])
@@ -55,12 +55,13 @@ def preprocessing(front: gluon.HybridBlock, transform: Callable, plan: Plan) -> 
     """Return the transform followed by the frozen stages.
 
     Args:
-        front: the stages.
-        transform: turns a raw sample's arrays into (image, labels...), no batch axis.
-        plan: how the stages are compiled (``hybridize``).
+        front: the frozen stages.
+        transform: converts the arrays of a raw sample to (image, labels...), without a batch axis.
+        plan: the switches, for ``hybridize``.
 
     Returns:
-        A transform that gives the stages' output, no batch axis, in place of the image.
+        A transform that returns the output of the stages, without a batch axis, in place of the
+        image.
     """
     static = plan.hybridize in ("static", "fused")
     options = {"static_alloc": static, "static_shape": static}
@@ -76,7 +77,7 @@ def preprocessing(front: gluon.HybridBlock, transform: Callable, plan: Plan) -> 
             elif not compiled:
                 front.hybridize(**options)
             compiled = True
-            # Squeezed, not indexed: an index is a view, which oneDNN's own layout does not have.
+            # Squeezed, not indexed: an index is a view, which oneDNN's layout does not support.
             return (nd.squeeze(front(batch), axis=0), *labels)
 
     return with_stages

@@ -12,7 +12,7 @@ class LRSchedule(Method):
 
     @classmethod
     def check(cls, plan):
-        """Refuse a warm-up that never ends."""
+        """Refuse a warm-up that is not shorter than the training."""
         if plan.warmup_epochs and plan.warmup_epochs >= plan.epochs:
             raise PlanError(
                 f"warmup_epochs={plan.warmup_epochs} must be fewer than epochs={plan.epochs}"

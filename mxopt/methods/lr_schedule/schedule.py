@@ -10,14 +10,14 @@ from mxopt.core.plan import Plan
 def learning_rate(plan: Plan, step: int, steps_per_epoch: int) -> float:
     """Return the learning rate of an update: linear warm-up, then the plan's schedule.
 
-    ``poly`` is (1 - progress) ** 0.9 as in DeepLab (Chen et al., 2017), ``cosine`` half a cosine
+    ``poly`` is (1 - progress) ** 0.9 as in DeepLab (Chen et al., 2017), ``cosine`` is half a cosine
     (Loshchilov and Hutter, "SGDR", 2017); both reach 0 after the last update. ``inverse_sqrt``
-    falls with the square root of the step (Vaswani et al., 2017) and never reaches 0.
+    decreases with the square root of the step (Vaswani et al., 2017) and does not reach 0.
 
     Args:
-        plan: its ``learning_rate``, ``schedule``, ``warmup_epochs`` and ``epochs``.
-        step: updates done before.
-        steps_per_epoch: updates an epoch.
+        plan: the switches, for ``learning_rate``, ``schedule``, ``warmup_epochs`` and ``epochs``.
+        step: number of updates before this one.
+        steps_per_epoch: number of updates in each epoch.
     """
     warmup = plan.warmup_epochs * steps_per_epoch
     if step < warmup:

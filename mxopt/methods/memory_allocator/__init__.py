@@ -1,4 +1,4 @@
-"""Memory allocator: which freed blocks glibc's malloc keeps, and the size of the pages."""
+"""Memory allocator: the freed blocks that glibc's malloc keeps, and the size of pages."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from mxopt.core.errors import DeviceError
 from mxopt.methods.method import Method
 
-# malloc maps blocks from 128 KiB (growing to 32 MiB) on anew and unmaps them when they are freed:
-# the kernel clears every page again for the next array. See mallopt(3). One arena, because those
-# of the engine's threads would be made of mapped blocks.
+# By default malloc maps blocks above a threshold (128 KiB, growing to 32 MiB) and unmaps them when
+# they are freed: the kernel clears every page again for the next array. See mallopt(3). One arena,
+# because further ones, for the engine's threads, would consist of mapped blocks.
 KEEP_MEMORY = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
     "MALLOC_TOP_PAD_": str(2**26),
 }
-# A threshold that is set no longer grows with the largest block that was freed.
+# A fixed threshold does not grow with the largest freed block.
 RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
-# malloc asks the kernel for transparent huge pages: a 512th of the page faults. See "Memory
-# Allocation Tunables" of glibc's manual, and the kernel's "Transparent Hugepage Support".
+# malloc requests transparent huge pages, with 1/512 of the page faults. See "Memory Allocation
+# Tunables" of glibc's manual, and the kernel's "Transparent Hugepage Support".
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -32,10 +32,10 @@ class MemoryAllocator(Method):
 
     @classmethod
     def environment(cls, plan):
-        """Return malloc's variables.
+        """Return the variables of malloc.
 
         Raises:
-            DeviceError: ``pages="huge"`` and this system has none.
+            DeviceError: ``pages="huge"``, and this system does not support it.
         """
         variables = {}
         if plan.allocator == "keep":
@@ -50,11 +50,11 @@ class MemoryAllocator(Method):
 
 
 def no_huge_pages() -> str | None:
-    """Return why this system gives a process no huge pages; None if it does."""
+    """Return why huge pages are unavailable on this system; None if they are available."""
     library, version = platform.libc_ver()
     if library != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 35):
         name = library or "another C library"
         return f"it needs glibc 2.35 or newer, not {name} {version}".strip()
     if not _KERNEL.exists() or "[never]" in _KERNEL.read_text():
-        return f"the kernel gives none ({_KERNEL} says never, or is not there)"
+        return f"the kernel offers none ({_KERNEL} says never, or does not exist)"
     return None

@@ -1,4 +1,4 @@
-"""OpenMP: threads inside one operator, where they run, and which runtime starts them."""
+"""OpenMP: the number of threads in an operator, their cores, and the runtime library."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class OpenMP(Method):
 
     @classmethod
     def environment(cls, plan):
-        """Return OpenMP's variables.
+        """Return the variables of OpenMP.
 
         Raises:
-            DeviceError: ``openmp="intel"`` and the package ``intel-openmp`` is not installed.
+            DeviceError: ``openmp="intel"``, and the package ``intel-openmp`` is not installed.
         """
         variables = {}
         if plan.cpu_threads is not None:
@@ -29,7 +29,7 @@ class OpenMP(Method):
             variables["OMP_PLACES"] = "cores"
         if plan.openmp == "intel":
             variables["LD_PRELOAD"] = str(intel_openmp())
-            # Idle threads sleep after 1 ms instead of spinning for 200 ms beside the engine's.
+            # Idle threads sleep after 1 ms; by default they spin for 200 ms, next to the engine's.
             variables["KMP_BLOCKTIME"] = "1"
             if plan.affinity == "compact":
                 variables["KMP_AFFINITY"] = "granularity=fine,compact,1,0"
@@ -37,7 +37,7 @@ class OpenMP(Method):
 
 
 def intel_openmp() -> Path:
-    """Return the path of Intel's OpenMP runtime as the ``intel-openmp`` package installs it.
+    """Return the path of Intel's OpenMP runtime from the ``intel-openmp`` package.
 
     Raises:
         DeviceError: the package is not installed.

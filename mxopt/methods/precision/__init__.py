@@ -4,17 +4,17 @@ from mxopt.methods.method import Method, exports
 
 
 class Precision(Method):
-    """Prepares the network; the loop calls the rest of a precision's steps by itself."""
+    """Prepares the network; the training loop calls the other steps of a precision."""
 
     switches = ("precision",)
 
     @classmethod
     def weight_copies(cls, plan):
-        """Return 1 with float16, whose optimizer keeps the weights in float32 as well."""
+        """Return 1 for float16, whose optimizer keeps a float32 copy of the weights."""
         return int(plan.precision == "float16")
 
     def network(self, run, net):
-        """Cast, or check that AMP was started before the network was made."""
+        """Cast the network, or check that AMP was started before it was made."""
         return run.precision.prepare(net)
 
 

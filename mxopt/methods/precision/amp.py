@@ -1,14 +1,14 @@
 """Precision: float32, float16, and automatic mixed precision, one small class each.
 
-Half-precision numbers move half the bytes and, on tensor cores, multiply several times faster;
-they also end at 65504 and lose everything below about 6e-8. Pure ``float16`` casts the whole
-network. Automatic mixed precision (AMP) keeps the weights in float32, runs only the operators
-that profit in the short type, and multiplies the loss by a scale so that small gradients survive:
+Half-precision numbers take half the memory and are multiplied several times faster on tensor cores,
+but the largest is 65504 and numbers below about 6e-8 become 0. ``float16`` casts the whole network.
+Automatic mixed precision (AMP) keeps the weights in float32, runs only the operators that benefit
+in the short type, and multiplies the loss by a scale that keeps small gradients from becoming 0:
 Micikevicius et al., "Mixed Precision Training" (2018).
 
-AMP has an order, and MXNet checks almost none of it. Each class here does: ``start`` before the
-network is made, ``prepare`` the network, ``attach`` the trainer, ``backward`` inside
-``autograd.record``, then ``step``.
+The steps of AMP have a fixed order, most of which MXNet does not check. The classes here do:
+``start`` before the network is made, ``prepare`` the network, ``attach`` the trainer, ``backward``
+inside ``autograd.record``, then ``step``.
 
 >>> precision = for_plan(plan, contexts)
 >>> precision.start()
@@ -34,13 +34,19 @@ from mxopt.core.plan import Plan
 
 # The float16 operators that MXNet 1.9.1 lacks on the CPU ("FP16 gemm on cpu not implemented").
 _NO_HALF_ON_CPU = "convolution, dense, dot and batch_dot"
-# Gradients that overflow without being scaled up are not the loss scale's to mend. MXNet's scaler
-# has no such floor: it halves for ever and skips every step.
+# A smaller loss scale does not help if gradients overflow without any. MXNet's scaler has no such
+# limit: it halves the scale forever and skips every step.
 _SMALLEST_LOSS_SCALE = 1.0
 
 
 class Float32:
-    """Everything in float32: the reference, and the base of the other classes."""
+    """Everything in float32; base of the other classes.
+
+    Attributes:
+        name: value of the switch.
+        optimizer_options: arguments that the optimizer needs for this precision.
+        skipped_steps: number of steps skipped because of overflows.
+    """
 
     name = "float32"
     optimizer_options: dict = {}
@@ -50,9 +56,9 @@ class Float32:
         self._made_before = None
 
     def start(self) -> None:
-        """Make ready; call it before the network is made."""
-        # Operators are rewritten by AMP when this is called, so a network that exists already
-        # may hold the old ones. Remember which those are, to refuse them in ``prepare``.
+        """Prepare the process; call it before the network is made."""
+        # AMP replaces MXNet's operators when this is called, so a network that exists already may
+        # have the old ones. Remember such networks, to refuse them in ``prepare``.
         self._made_before = weakref.WeakSet(
             thing for thing in gc.get_objects() if issubclass(type(thing), gluon.Block)
         )
@@ -61,7 +67,7 @@ class Float32:
         """Return the network ready for this precision.
 
         Raises:
-            PrecisionError: ``start`` was not called, or not before the network was made.
+            PrecisionError: ``start`` was not called before the network was made.
         """
         if self._made_before is None:
             raise PrecisionError(
@@ -78,15 +84,20 @@ class Float32:
         return trainer
 
     def inputs(self, arrays):
-        """Return the network's input arrays in the type that the network takes."""
+        """Return the input arrays in the dtype that the network takes."""
         return arrays
 
     def outputs(self, output):
-        """Return what the network put out in the type that the loss takes."""
+        """Return the network's output in the dtype that the loss takes."""
         return output
 
     def backward(self, losses: list, trainer: gluon.Trainer) -> None:
-        """Compute gradients of the losses, one array a device; call it while recording."""
+        """Compute the gradients of the losses; call it inside ``autograd.record``.
+
+        Args:
+            losses: one array for each device.
+            trainer: the attached trainer.
+        """
         autograd.backward(losses)
 
     def step(
@@ -95,10 +106,11 @@ class Float32:
         """Update the weights with the gradient of the summed losses divided by ``size``.
 
         Args:
-            trainer: made with ``update_on_kvstore=False`` if ``on_gradients`` is given.
-            size: samples (or tokens) that the losses were summed over, on all devices together.
-            on_gradients: called when the devices' gradients are summed, before the update; it may
-                change them, after :meth:`unscale`.
+            trainer: the attached trainer, made with ``update_on_kvstore=False`` if
+                ``on_gradients`` is given.
+            size: number of samples (or tokens) that the losses were summed over, on all devices.
+            on_gradients: function called before the update, when the gradients of all devices are
+                summed; it may change them after :meth:`unscale`.
         """
         if on_gradients is None:
             trainer.step(size)
@@ -108,15 +120,15 @@ class Float32:
         trainer.update(size)
 
     def exhausted(self, trainer: gluon.Trainer) -> bool:
-        """Whether the last step overflowed and no smaller loss scale is left to try."""
+        """Return whether the last step overflowed at the smallest loss scale."""
         return False
 
     def unscale(self, trainer: gluon.Trainer) -> None:
-        """Divide the gradients by what ``backward`` multiplied them by; harmless if repeated."""
+        """Divide the gradients by the loss scale; further calls have no effect."""
 
 
 class Float16(Float32):
-    """The whole network in float16; the optimiser keeps a float32 copy of the weights."""
+    """The whole network in float16; the optimizer keeps a float32 copy of the weights."""
 
     name = "float16"
     optimizer_options = {"multi_precision": True}
@@ -128,11 +140,11 @@ class Float16(Float32):
         return net
 
     def inputs(self, arrays):
-        """Cast float32 inputs to float16; whole numbers stay as they are."""
+        """Cast float32 inputs to float16; integers are unchanged."""
         return [a.astype("float16") if a.dtype == np.float32 else a for a in arrays]
 
     def outputs(self, output):
-        """Cast outputs to float32, in which the loss is computed."""
+        """Cast outputs to float32 for the loss."""
         if isinstance(output, (list, tuple)):
             return type(output)(self.outputs(part) for part in output)
         return output.astype("float32")
@@ -148,7 +160,7 @@ class Amp(Float32):
         """Rewrite MXNet's operators (``amp.init``).
 
         Raises:
-            PrecisionError: AMP was already started in this process with the other type.
+            PrecisionError: AMP was already started in this process with the other dtype.
         """
         started = getattr(amp.amp, "_mxopt_target", None)
         if started not in (None, self.target_dtype):
@@ -168,8 +180,8 @@ class Amp(Float32):
         """Give the trainer a dynamic loss scale (``amp.init_trainer``).
 
         Raises:
-            PrecisionError: the trainer may update on the kvstore, which applies an overflow to
-                the weights before the loss scaler has looked at it (apache/mxnet #17881).
+            PrecisionError: the trainer may update on the kvstore, which would apply an overflow
+                to the weights before the loss scaler checks it (apache/mxnet #17881).
         """
         if trainer._kvstore_params["update_on_kvstore"] is not False:
             raise PrecisionError(
@@ -183,7 +195,7 @@ class Amp(Float32):
         """Compute gradients of the scaled losses.
 
         Raises:
-            PrecisionError: the trainer was not attached, or nothing is being recorded.
+            PrecisionError: the trainer was not attached, or ``autograd`` is not recording.
         """
         if getattr(trainer, "_amp_loss_scaler", None) is None:
             raise PrecisionError(f"{self.name}: call attach(trainer) before the first step")
@@ -202,11 +214,14 @@ class Amp(Float32):
         self.skipped_steps += scaler._next_loss_scale < scaler._loss_scale
 
     def loss_scale(self, trainer) -> float:
-        """Return the scale that the next losses are multiplied by."""
+        """Return the scale of the next losses."""
         return trainer._amp_loss_scaler._next_loss_scale
 
     def exhausted(self, trainer):
-        """Whether the last step overflowed at a loss scale of 1: 17 overflows in a row at first."""
+        """Return whether the last step overflowed at a loss scale of 1.
+
+        From the initial scale, this takes 17 overflows in a row.
+        """
         return self.loss_scale(trainer) < _SMALLEST_LOSS_SCALE
 
     def unscale(self, trainer):
@@ -222,7 +237,7 @@ class BFloat16(Amp):
     target_dtype = "bfloat16"
 
     def operator_lists(self):
-        """Run concatenation in float32: MXNet's lists let it meet mixed types, which it refuses."""
+        """Run concatenation in float32: by MXNet's lists it gets mixed dtypes, and fails."""
         operators = amp.list_fp32_ops(amp.amp.bfloat16)
         return {"fp32_ops": [*operators, "Concat", "concat"]}
 
@@ -233,8 +248,12 @@ _CLASSES = {kind.name: kind for kind in (Float32, Float16, Amp, BFloat16)}
 def for_plan(plan: Plan, contexts: list) -> Float32:
     """Return the plan's precision for these contexts.
 
+    Args:
+        plan: the switches, for ``precision``.
+        contexts: devices to compute on.
+
     Raises:
-        DeviceError: the devices cannot compute in it: float16 needs GPUs, bfloat16 the CPU.
+        DeviceError: the devices do not support it: float16 needs GPUs, bfloat16 a CPU.
     """
     on_cpu = all(context.device_type == "cpu" for context in contexts)
     if on_cpu and plan.precision in ("float16", "amp"):

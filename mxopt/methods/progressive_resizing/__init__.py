@@ -13,10 +13,10 @@ class ProgressiveResizing(Method):
         self.loader = None
 
     def before_training(self, run):
-        """Make the loader.
+        """Make the loader of smaller images.
 
         Raises:
-            PlanError: the recipe's transform has no method ``resized``, or not for that side.
+            PlanError: the recipe's transform has no method ``resized``, or refuses that side.
         """
         side, transform = run.plan.progressive_resizing, run.data.transform
         if side is None:
@@ -29,5 +29,5 @@ class ProgressiveResizing(Method):
         self.loader = run.make_loader("train", transform.resized(side))
 
     def training_loader(self, run, loader, epoch):
-        """Return the loader of smaller images for the first epochs."""
+        """Return the loader of smaller images in the first epochs, the usual one afterwards."""
         return self.loader if self.loader and epoch < run.plan.progressive_epochs else loader

@@ -1,10 +1,10 @@
-"""Space to batch: a convolution dilated by 2 as plain ones on every second row and column."""
+"""Space to batch: compute a convolution dilated by 2 as four convolutions without dilation."""
 
 from mxopt.methods.method import Method, exports
 
 
 class SpaceToBatch(Method):
-    """An option of the network ``deeplab_mobilenetv2``."""
+    """Declares the option of the network ``deeplab_mobilenetv2``."""
 
     options = {"segmentation": ("space_to_batch",)}
 

@@ -1,4 +1,4 @@
-"""A block applied to the four grids of every second row and column."""
+"""A block applied to the four grids of every second row and every second column."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from mxnet import gluon
 def space_to_batch(F, x, body):
     """Apply ``body`` to every second row and column, four times, and interleave the results.
 
-    A convolution dilated by 2 never mixes even with odd rows or columns: it is the plain
-    convolution on four grids.
+    A convolution dilated by 2 does not mix even and odd rows or columns: it equals the convolution
+    without dilation on four grids.
 
     Args:
         F: ``mxnet.nd`` or ``mxnet.sym``.
-        x: (samples, channels, height, width), both sides at least 2.
-        body: keeps the sides of what it is given.
+        x: input of shape (samples, channels, height, width), height and width at least 2.
+        body: function or block whose output has the height and width of its input.
 
     Returns:
-        (samples, channels of the body, height, width).
+        Output of shape (samples, channels of the body, height, width).
     """
     grids = []
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -37,7 +37,8 @@ class SpaceToBatchBlock(gluon.HybridBlock):
     """:func:`space_to_batch` as a block.
 
     Args:
-        body: a block of convolutions that are not dilated.
+        body: a block of convolutions without dilation.
+        **kwargs: arguments of ``gluon.HybridBlock``.
     """
 
     def __init__(self, body: gluon.HybridBlock, **kwargs):
@@ -45,5 +46,5 @@ class SpaceToBatchBlock(gluon.HybridBlock):
         self.body = body
 
     def hybrid_forward(self, F, x):
-        """Take and return (samples, channels, height, width)."""
+        """Compute the output; input and output have shape (samples, channels, height, width)."""
         return space_to_batch(F, x, self.body)

@@ -7,7 +7,7 @@ from mxopt.methods.method import Method, exports
 
 
 class WeightAveraging(Method):
-    """Follows the weights from ``swa_start`` on; the loop trains on with the weights themselves."""
+    """Averages the weights from ``swa_start`` on; training continues with the weights."""
 
     switches = ("swa_start",)
 
@@ -16,7 +16,7 @@ class WeightAveraging(Method):
 
     @classmethod
     def check(cls, plan):
-        """Refuse a start at which training is over."""
+        """Refuse a start at or after the end of training."""
         if plan.swa_start is not None and plan.swa_start >= plan.epochs:
             raise PlanError(
                 f"swa_start={plan.swa_start} must be less than epochs={plan.epochs}, or no step "
@@ -25,27 +25,27 @@ class WeightAveraging(Method):
 
     @classmethod
     def weight_copies(cls, plan):
-        """Return 2: the mean, and the weights while the mean is in their place."""
+        """Return 2: the mean, and the weights while the mean replaces them."""
         return 0 if plan.swa_start is None else 2
 
     def before_training(self, run):
-        """Look at the weights that learn."""
+        """Make the mean of the trained weights."""
         from mxopt.methods.weight_averaging.averaging import Average
 
         if run.plan.swa_start is not None:
             self.average = Average(run.learning.collect_params())
 
     def after_update(self, run):
-        """Take the weights into the mean."""
+        """Add the weights to the mean."""
         if self.average and run.progress > run.plan.swa_start:
             self.average.add()
 
     def evaluating(self, run):
-        """Put the mean in place of the weights for a while."""
+        """Replace the weights by the mean during an evaluation."""
         return self.average.in_place() if self.average else contextlib.nullcontext()
 
     def after_training(self, run):
-        """Put the mean in place of the weights."""
+        """Replace the weights by the mean."""
         if self.average:
             self.average.put()
 
@@ -54,7 +54,7 @@ class WeightAveraging(Method):
         return ({"steps": self.average.steps}, self.average.means) if self.average else ({}, [])
 
     def load(self, values, arrays):
-        """Put the mean back."""
+        """Restore the mean."""
         if self.average:
             self.average.steps, self.average.means = values["steps"], arrays
 

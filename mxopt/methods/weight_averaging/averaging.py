@@ -1,12 +1,11 @@
-"""Averaged weights: judge the mean of the last steps instead of the last one.
+"""Averaged weights: evaluate the mean of the weights of the last steps.
 
-With small batches the weights jump about a good place; their mean lies nearer to it than any of
-them (Polyak and Juditsky, 1992; over checkpoints, Vaswani et al., 2017, section 6.1; over steps,
-Izmailov et al., 2018). ``plan.swa_start`` starts the mean after so many epochs, fractions
-allowed. Training goes on with the weights as they are; validation, test and whoever gets the
-network see the mean.
+With small batches the weights fluctuate around a minimum, and their mean is closer to it (Polyak
+and Juditsky, 1992; over checkpoints, Vaswani et al., 2017, section 6.1; over steps, Izmailov et
+al., 2018). ``plan.swa_start`` is the epoch after which the mean starts; it may be a fraction.
+Training continues with the weights themselves; validation, test and ``on_epoch`` use the mean.
 
-When to use it: the validation curve is jagged, or the best epoch would be picked. What it costs:
+When to use it: the validation curve fluctuates, or the best epoch would be selected. What it costs:
 one more copy of the weights and a pass over them in every step. Batch statistics are not averaged.
 """
 
@@ -21,7 +20,11 @@ class Average:
     """The mean of a network's weights over the steps at which :meth:`add` was called.
 
     Args:
-        parameters: of the network; those without gradients are left alone.
+        parameters: parameters of the network; those without gradients are not averaged.
+
+    Attributes:
+        means: the means, float32, on the first device.
+        steps: number of steps in the means.
     """
 
     def __init__(self, parameters: gluon.ParameterDict):
@@ -30,7 +33,7 @@ class Average:
         self.steps = 0
 
     def add(self) -> None:
-        """Take the weights as they are now into the mean, which is kept in float32."""
+        """Add the current weights to the mean, which is kept in float32."""
         self.steps += 1
         weights = [p.list_data()[0].astype("float32", copy=False) for p in self._parameters]
         if self.steps == 1:
@@ -40,13 +43,13 @@ class Average:
             mean += (weight - mean) / self.steps
 
     def put(self) -> None:
-        """Replace the weights by their mean; before the first step there is none to put."""
+        """Replace the weights by their mean; does nothing before the first step."""
         for parameter, mean in zip(self._parameters, self.means):
             parameter.set_data(mean.astype(parameter.dtype, copy=False))
 
     @contextlib.contextmanager
     def in_place(self):
-        """Replace the weights by their mean for the time of a ``with`` block."""
+        """Replace the weights by their mean during a ``with`` block."""
         weights = [p.list_data()[0].copy() for p in self._parameters] if self.steps else []
         self.put()
         try:

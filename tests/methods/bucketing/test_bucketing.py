@@ -154,9 +154,9 @@ def test_the_padding_share_counts_both_sides():
 def test_numbers_that_make_no_batches_are_refused():
     with pytest.raises(PlanError, match="batch_size=0 must be at least 1"):
         as_they_come([(1, 1)], 0)
-    with pytest.raises(PlanError, match=r"tokens=40 holds not one .* longest, 41 tokens with"):
+    with pytest.raises(PlanError, match=r"tokens=40 is less than .* longest .*, 41 tokens with"):
         by_tokens([(3, 41)], 40, parts=2)
-    with pytest.raises(DataError, match="not one pair"):
+    with pytest.raises(DataError, match="no pairs of sentences"):
         by_length([], 4)
 
 

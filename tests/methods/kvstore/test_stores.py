@@ -101,7 +101,7 @@ def test_workers_that_go_on_from_different_places_are_refused():
 
     Second().check_equal(3, 3, Path("kept"))
     for place in ((0, 3), (3, 0)):
-        said = "worker 1 goes on from epoch {} and step {} of kept, and not all".format(*place)
+        said = "worker 1 resumes from epoch {} and step {} of kept, but other".format(*place)
         with pytest.raises(DataError, match=said):
             Second().check_equal(*place, Path("kept"))
 

@@ -1,9 +1,9 @@
-"""Many processes and machines: who does what where, and what ends them all.
+"""Several processes and machines: the role of each process, and how all of them end.
 
-Training over MXNet's parameter server takes one scheduler, which introduces everybody; servers,
-which add up gradients; and workers, which train. MXNet reads from the environment which of them a
-process is: ``roles``, and ``tasks`` under SLURM and MPI. One that dies leaves the others waiting
-for ever, so somebody watches (``launcher``), and tells those who watch elsewhere (``alarm``).
+Training with MXNet's parameter server needs one scheduler, which connects the processes; servers,
+which sum gradients; and workers, which train. MXNet reads the role of a process from its
+environment (``roles``; under SLURM and MPI ``tasks``). If one process dies the others wait forever,
+so a launcher watches them (``launcher``) and informs the launchers of other tasks (``alarm``).
 """
 
 from mxopt.methods.kvstore.cluster.alarm import Alarm

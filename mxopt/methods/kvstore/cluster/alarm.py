@@ -1,13 +1,13 @@
-"""The alarm between the launchers of a job's tasks: what dies in one ends them all.
+"""The alarm between the launchers of a job's tasks: a failure in one task ends all.
 
-Under SLURM and MPI every task has a launcher, which sees its own processes only. MPI does not end
-the others by itself, because they never call it: under MPICH 5 and Open MPI 5 they waited for ever.
-So each launcher keeps a connection to the first task's, one port above the parameter server's. What
-is said there, or a connection that ends with nothing said, is passed on to all.
+Under SLURM and MPI every task has a launcher, which watches its own processes only. MPI does not
+end the other tasks, because the processes never call it: under MPICH 5 and Open MPI 5 they waited
+forever. Each launcher therefore connects to that of the first task, one port above the parameter
+server's. A message there, or a connection that closes without a message, is forwarded to all.
 
 Both ends of a connection begin with a greeting and end with a message, both authenticated by HMAC
-with the job's key. Until a connection has greeted, nothing it does is believed: a port scanner, or
-a task of another job, is closed and forgotten.
+with the job's key. A connection without a valid greeting, such as that of a port scanner or of
+another job's task, is closed and ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from mxopt.core.errors import PlanError
 from mxopt.methods.kvstore.cluster.roles import Role
 
-# Seconds in which all tasks must have come, and in which a connection must have greeted.
+# Time limits in seconds: for all tasks to connect, and for the greeting of a connection.
 PATIENCE, GREETING = 120.0, 10.0
 WELL = "all is well"
 TOKEN = "MXOPT_JOB_TOKEN"
@@ -32,18 +32,18 @@ _LONGEST = 4096
 
 
 class Alarm:
-    """One launcher's end of it.
+    """The alarm's connections of one launcher.
 
     Args:
-        rank: of the task; the first, 0, listens: on the loopback interface only if that is its
-            address, otherwise on all.
-        tasks: how many there are.
+        rank: number of the task. The first, 0, listens: on the loopback interface only if that is
+            its address, otherwise on all interfaces.
+        tasks: number of tasks.
         address: host and port of the first task.
-        patience: seconds in which all must have come.
-        key: authenticates what is said; the same for all tasks of a job (:func:`job_key`).
+        patience: seconds in which all tasks must connect.
+        key: key that authenticates messages, the same for all tasks of a job (:func:`job_key`).
 
     Raises:
-        PlanError: the port is taken.
+        PlanError: the port is in use.
     """
 
     def __init__(
@@ -66,15 +66,20 @@ class Alarm:
 
     @classmethod
     def for_task(cls, roles: list[Role], environment: Mapping[str, str] = os.environ) -> Alarm:
-        """Return the alarm of the task that starts these roles, its worker last."""
+        """Return the alarm of a task.
+
+        Args:
+            roles: roles that the task starts, with its worker last.
+            environment: environment variables of the task.
+        """
         own = roles[-1].variables
         address = own["DMLC_PS_ROOT_URI"], int(own["DMLC_PS_ROOT_PORT"]) + 1
         tasks, key = int(own["DMLC_NUM_WORKER"]), job_key(roles, environment)
         return cls(roles[-1].number, tasks, address, key=key)
 
     def heard(self) -> str:
-        """Return what has happened in another task; empty if nothing has. Does not wait."""
-        with contextlib.suppress(OSError):  # nobody is there yet
+        """Return what failed in another task; empty if nothing did. Does not wait."""
+        with contextlib.suppress(OSError):  # the first task does not listen yet
             while self._missing and (self._first or not self._others):
                 self._others.append(self._connected())
         for other in list(self._others):
@@ -85,23 +90,23 @@ class Alarm:
                 continue
             self._others.remove(other)
             if other.known and other.said() != WELL:
-                return other.said() or "a task has gone without a word"
+                return other.said() or "a task ended without a message"
         if self._listener and not self._missing:
-            self._listener.close()  # nobody else is to come
+            self._listener.close()  # all tasks have connected
         if self._missing and time.monotonic() > self._until:
             return (
-                f"{self._missing} of the other tasks did not come to port {self._address[1]}, or "
-                f"came with another {TOKEN}"
+                f"{self._missing} of the other tasks did not connect to port {self._address[1]}, "
+                f"or have another {TOKEN}"
             )
         return ""
 
     def tell(self, died: str) -> None:
-        """Say how this task ended, and what was heard, to all others; then be gone.
+        """Tell all other tasks how this one ended, and close the connections.
 
         Args:
-            died: what has died; empty if nothing has.
+            died: what failed, here or in another task; empty if nothing did.
         """
-        if died and not self._first and not self._others:  # so early that it had not come yet
+        if died and not self._first and not self._others:  # it failed before connecting
             with contextlib.suppress(OSError):
                 self._others.append(self._connected())
         for other in self._others:
@@ -119,7 +124,7 @@ class Alarm:
 
 
 class _Connection:
-    """A connection to another task, or to a stranger until it has greeted as such."""
+    """A connection to another task; to an unknown peer until its greeting is verified."""
 
     def __init__(self, connected: socket.socket, key: bytes, ours: bytes, theirs: bytes):
         self.socket, self.known, self._key, self._theirs = connected, False, key, theirs
@@ -127,18 +132,18 @@ class _Connection:
         connected.setblocking(False)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 2)):
-            if hasattr(socket, name):  # a host that has lost its power says nothing
+            if hasattr(socket, name):  # detects hosts that lost power
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        with contextlib.suppress(OSError):  # gone already, as reading will tell
+        with contextlib.suppress(OSError):  # closed already, which reading finds
             connected.sendall(self._digest(ours))
 
     def send(self, message: bytes) -> None:
-        """Send the one message that there is."""
+        """Send the final message."""
         with contextlib.suppress(OSError):
             self.socket.sendall(self._digest(message) + message)
 
     def read(self) -> bool:
-        """Take what has come, without waiting, and return whether the connection is over."""
+        """Read what has arrived, without waiting, and return whether the connection is over."""
         try:
             while part := self.socket.recv(_LONGEST):
                 self._received += part
@@ -158,7 +163,7 @@ class _Connection:
         return over
 
     def said(self) -> str:
-        """Return the message, without what would control a terminal; empty if there is none."""
+        """Return the message without control characters; empty if there is none."""
         digest, message = self._received[_DIGEST:][:_DIGEST], self._received[2 * _DIGEST :]
         if not hmac.compare_digest(digest, self._digest(message)):
             return ""
@@ -172,13 +177,13 @@ class _Connection:
 def job_key(roles: list[Role], environment: Mapping[str, str]) -> bytes:
     """Return the key of the job that a task belongs to.
 
-    It is made of ``MXOPT_JOB_TOKEN``, a secret if the user has set one, and of what tells jobs
-    apart but is no secret: the first task's address and port, the number of workers, and SLURM's
-    number of the job.
+    It is made of ``MXOPT_JOB_TOKEN``, a secret that the user may set, and of values that differ
+    between jobs but are not secret: address and port of the first task, the number of workers, and
+    SLURM's job number.
 
     Args:
-        roles: that the task starts, its worker last.
-        environment: of the task.
+        roles: roles that the task starts, with its worker last.
+        environment: environment variables of the task.
     """
     own = roles[-1].variables
     names = ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER")

@@ -1,10 +1,9 @@
-"""The launcher: starts every role's process, watches them, and ends all when one has died.
+"""The launcher: starts the processes of all roles, watches them, and ends all when one dies.
 
-In synchronous training a process that dies leaves the others waiting for ever, and so does a server
-that ends too early. Here the others have ``GRACE`` seconds to end by themselves and leave their
-records, and then are killed, with all that they have started. The other way round, a process whose
-launcher is gone ends itself: its standard input has come to an end, which reaches it through ssh as
-well.
+In synchronous training, if a process dies or a server ends too early, the others wait forever. The
+launcher gives them ``GRACE`` seconds to end by themselves and write their records. Then it kills
+them, with all processes that they started. Conversely, a process ends itself when its launcher has
+ended, because its standard input is then closed, also through ssh.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from mxopt.methods.kvstore.cluster.alarm import Alarm
 from mxopt.methods.kvstore.cluster.roles import Role
 
 GRACE = 5.0
-# Seconds that workers may take to end after a server has: it leaves when they have done their work.
+# Seconds for workers to end after a server has ended, which happens when they have finished.
 LEAVING = 30.0
-# Seconds that a process may take to die once it was killed; one that hangs in a driver never does.
+# Seconds for a killed process to end; one that hangs in a driver never does.
 DYING = 30.0
 # ssh notices after 15 seconds that a host no longer answers.
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
-# What of the launcher's own environment a process on another host needs as well.
+# Variables of the launcher's environment that processes on other hosts need too.
 _CARRIED = ("MXOPT_DATA", "MXOPT_WEIGHTS", "OMP_NUM_THREADS")
 
 
@@ -45,16 +44,17 @@ def launch(
     """Run a program in every role until all workers have ended, or one process has died.
 
     Args:
-        roles: of the processes.
-        program: the command, the same for all.
-        environment: variables for all, beside the roles' own.
+        roles: roles of the processes.
+        program: command of the program, the same for all.
+        environment: environment variables for all, in addition to the roles' own.
         inputs: for each role a line for its standard input, which stays open afterwards.
-        alarm: to and from the launchers of the job's other tasks, if it has any.
+        alarm: connection to the launchers of the job's other tasks; None if there are none.
 
     Returns:
-        Who died, where, how, and with which last words; empty if all went well. By then no process
-        on this machine is left, nor any that these had started in their session; those on other
-        hosts end as their standard input does.
+        Which process died, on which host, how, and the last line of its output; empty if none
+        did. When this function returns, all processes on this machine have ended, with those that
+        they started in their sessions. Those on other hosts end when their standard input is
+        closed.
     """
     members, died = [], "a launcher was interrupted"
     try:
@@ -69,12 +69,18 @@ def launch(
 
 
 def command(role: Role, program: list[str], environment: dict) -> list[str]:
-    """Return the words that start a role's process, through ssh if it is on another host."""
+    """Return the command that starts a role's process, through ssh if it is on another host.
+
+    Args:
+        role: the role.
+        program: command of the program.
+        environment: environment variables, in addition to the role's own.
+    """
     variables = {**environment, **role.variables}
     if role.host:
         carried = {name: os.environ[name] for name in _CARRIED if name in os.environ}
         variables = {**carried, **variables}
-    # ps-lite would listen on $PORT, and take $DMLC_RANK for its own.
+    # ps-lite would listen on $PORT, and use $DMLC_RANK as its own rank.
     words = ["env", "-u", "PORT", "-u", "DMLC_RANK"]
     words += [f"{name}={value}" for name, value in variables.items()] + program
     if not role.host:
@@ -86,7 +92,7 @@ def command(role: Role, program: list[str], environment: dict) -> list[str]:
 class _Member(NamedTuple):
     role: Role
     process: subprocess.Popen
-    output: object  # a file with what the process says
+    output: object  # a file with the process's output
 
 
 def _start(role, program, environment, line) -> _Member:
@@ -98,7 +104,7 @@ def _start(role, program, environment, line) -> _Member:
         stderr=subprocess.STDOUT,
         start_new_session=True,  # so that an interrupt ends the launcher first
     )
-    with contextlib.suppress(BrokenPipeError):  # it is dead already, and will be found so
+    with contextlib.suppress(BrokenPipeError):  # it has ended already, which _watch finds
         process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
     return _Member(role, process, output)
@@ -107,7 +113,7 @@ def _start(role, program, environment, line) -> _Member:
 def _watch(members: list[_Member], alarm: Alarm | None) -> str:
     workers = [member for member in members if member.role.kind == "worker"]
     others = [member for member in members if member.role.kind != "worker"]
-    until = None  # when the workers must have ended
+    until = None  # time at which the workers must have ended
     while True:
         dead = next((member for member in members if _status(member)), None)
         left = next((member for member in others if _status(member) == 0), None)
@@ -124,23 +130,23 @@ def _watch(members: list[_Member], alarm: Alarm | None) -> str:
 
 
 def _status(member: _Member) -> int | None:
-    """Return the exit status or the signal, ``None`` while it runs.
+    """Return the exit status or the signal; None while the process runs.
 
-    The process stays a zombie, so that its number, which is its group's, is given to nobody else.
+    The process remains a zombie, so that its number, also that of its group, is not reused.
     """
     ended = os.waitid(os.P_PID, member.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     return ended.si_status if ended else None
 
 
 def _wait(members: list[_Member]) -> None:
-    """Wait until all have ended, for ``GRACE`` seconds at most."""
+    """Wait until all have ended, or for ``GRACE`` seconds."""
     last = time.monotonic() + GRACE
     while any(_status(member) is None for member in members) and time.monotonic() < last:
         time.sleep(0.05)
 
 
 def _end(members: list[_Member]) -> None:
-    """Kill what is left of every process's session, and wait until it is gone."""
+    """Kill the remaining processes of every session, and wait until they have ended."""
     for member in members:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(member.process.pid, signal.SIGKILL)
@@ -149,7 +155,7 @@ def _end(members: list[_Member]) -> None:
         with contextlib.suppress(BrokenPipeError):
             member.process.stdin.close()
         member.output.close()
-    # What was killed still runs until the system gives it a moment to die.
+    # A killed process runs until the system schedules it to end.
     last = time.monotonic() + DYING
     groups = {member.process.pid for member in members}
     while any(map(_runs, groups)) and time.monotonic() < last:
@@ -157,7 +163,7 @@ def _end(members: list[_Member]) -> None:
 
 
 def _runs(group: int) -> bool:
-    """Tell whether a process group has a process that is not a zombie, whoever should reap it."""
+    """Return whether a process group has a process that is not a zombie, of any parent."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,8 +1,8 @@
-"""Roles: which processes there are, where each runs, and the environment that tells it so.
+"""Roles: the processes of a job, their hosts, and their environment variables.
 
 The variables are those of MXNet's page "Distributed Training in MXNet" and of ps-lite, its
-parameter server. ``MXOPT_WORKER`` is added, a worker's number: ps-lite ranks workers by address and
-port, which nobody knows before.
+parameter server. ``MXOPT_WORKER``, a worker's number, is added because ps-lite ranks workers by
+address and port, which are not known in advance.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class Role(NamedTuple):
     """One process of a job.
 
     Attributes:
-        kind: ``scheduler``, ``server`` or ``worker``; ``number`` counts from 0 within its kind.
-        host: where to start it by ssh; empty for this machine.
-        variables: its environment, beside what all have.
+        kind: ``scheduler``, ``server`` or ``worker``.
+        number: number among the roles of this kind, from 0.
+        host: host to start it on by ssh; empty for this machine.
+        variables: environment variables of the process, in addition to those of all.
     """
 
     kind: str
@@ -41,21 +42,21 @@ def on_hosts(workers: int, hosts: list[str] | None, port: int,
              address: Callable = socket.gethostbyname) -> list[Role]:  # fmt: skip
     """Return the roles of a job that one launcher starts.
 
-    The scheduler is on the first host, a server on each, and workers go round the hosts; so
-    the work of adding up, and its traffic, is spread as evenly as the training.
+    The scheduler runs on the first host and a server on each. Workers are assigned to the hosts
+    round-robin, so that the load of summing is distributed like that of training.
 
     Args:
-        workers: how many train.
-        hosts: names for ssh, ``user@`` allowed; a host named twice takes two workers a round. This
-            machine if there are none.
-        port: a free one on the first host.
-        address: turns a host's name into its IP address.
+        workers: number of workers.
+        hosts: names for ssh, optionally with ``user@``; a host that is named twice gets two
+            workers in each round. This machine if None or empty.
+        port: a free port on the first host.
+        address: function that returns the IP address of a host name.
 
     Raises:
         PlanError: a host has no address, or one that the others cannot reach.
     """
-    turns = [(hosts or [""])[worker % len(hosts or [""])] for worker in range(workers)]
-    used = list(dict.fromkeys(turns))
+    assigned = [(hosts or [""])[worker % len(hosts or [""])] for worker in range(workers)]
+    used = list(dict.fromkeys(assigned))
     addresses = addresses_of(used, address)
     root = addresses[used[0]]
 
@@ -66,20 +67,20 @@ def on_hosts(workers: int, hosts: list[str] | None, port: int,
     return [
         role("scheduler", 0, used[0]),
         *(role("server", number, host) for number, host in enumerate(used)),
-        *(role("worker", number, host) for number, host in enumerate(turns)),
+        *(role("worker", number, host) for number, host in enumerate(assigned)),
     ]
 
 
 def worker_number(environment: Mapping[str, str]) -> int:
-    """Return the number of the worker that has this environment; 0 for a process alone."""
+    """Return the number of the worker with this environment; 0 for a single process."""
     return int(environment.get("MXOPT_WORKER", environment.get("HOROVOD_RANK", 0)))
 
 
 def read_hosts(path: Path) -> list[str]:
-    """Return the hosts of a file: one a line, empty lines and those with ``#`` left out.
+    """Return the hosts in a file: one on each line, with comments after ``#``.
 
     Raises:
-        PlanError: it cannot be read, has no host, or a line is not a host's name.
+        PlanError: the file cannot be read, has no host, or a line is not a host name.
     """
     try:
         lines = [line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines()]
@@ -87,7 +88,7 @@ def read_hosts(path: Path) -> list[str]:
         raise PlanError(f"cannot read the hosts in {path}: {error}") from None
     hosts = [line for line in lines if line]
     for host in hosts:
-        # ssh would take a name that begins with a dash for an option.
+        # ssh would read a name that begins with a dash as an option.
         if not re.fullmatch(r"(\w[\w.-]*@)?\w[\w.:-]*", host):
             raise PlanError(f"{path}: {host!r} is not a host; write one name or address a line")
     if not hosts:
@@ -96,10 +97,14 @@ def read_hosts(path: Path) -> list[str]:
 
 
 def addresses_of(hosts: list[str], address: Callable) -> dict[str, str]:
-    """Return each host's IP address, that of the loopback for this machine.
+    """Return the IP address of each host; the loopback address for this machine.
+
+    Args:
+        hosts: names for ssh; empty for this machine.
+        address: function that returns the IP address of a host name.
 
     Raises:
-        PlanError: a host has none, or one that the others cannot reach.
+        PlanError: a host has no address, or one that the others cannot reach.
     """
     found = {}
     for host in hosts:
@@ -121,7 +126,17 @@ def addresses_of(hosts: list[str], address: Callable) -> dict[str, str]:
 def variables(
     kind: str, number: int, workers: int, servers: int, root: str, port: int, node: str
 ) -> dict[str, str]:
-    """Return a role's environment; ``root`` is the scheduler's address, ``node`` its own."""
+    """Return the environment variables of a role.
+
+    Args:
+        kind: ``scheduler``, ``server`` or ``worker``.
+        number: number among the roles of this kind.
+        workers: number of workers of the job.
+        servers: number of servers of the job.
+        root: IP address of the scheduler.
+        port: port of the scheduler.
+        node: IP address of this role's host.
+    """
     own = {"MXOPT_WORKER": str(number)} if kind == "worker" else {}
     return {
         "DMLC_ROLE": kind,
@@ -129,7 +144,7 @@ def variables(
         "DMLC_PS_ROOT_PORT": str(port),
         "DMLC_NUM_WORKER": str(workers),
         "DMLC_NUM_SERVER": str(servers),
-        # Left to itself ps-lite takes the first interface that is not the loopback, if any.
+        # By default ps-lite takes the first interface that is not the loopback, if any.
         "DMLC_NODE_HOST": node,
         **own,
     }

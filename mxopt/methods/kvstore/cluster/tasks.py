@@ -1,4 +1,4 @@
-"""Tasks: where SLURM or MPI has started a process for every worker, each finds out what it is."""
+"""Tasks: the roles of a process that SLURM or MPI has started for a worker."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from typing import NamedTuple
 from mxopt.core.errors import PlanError
 from mxopt.methods.kvstore.cluster.roles import LOOPBACK, Role, addresses_of, variables
 
-# Below the ports that Linux hands out by itself (from 32768 on).
+# Below the ports that Linux assigns automatically (from 32768 on).
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
 def of_this_task(starter: str, workers: int, environment: Mapping[str, str],
                  address: Callable = socket.gethostbyname) -> list[Role]:  # fmt: skip
-    """Return the roles that a task of SLURM or MPI starts: its worker, on every host's first task
-    a server, and on the very first the scheduler.
+    """Return the roles that a task of SLURM or MPI starts.
 
-    SLURM says in its environment where the first task is; MPI does not, so with several hosts
-    ``DMLC_PS_ROOT_URI`` must hold its address. ``DMLC_PS_ROOT_PORT`` replaces the port.
+    Each task starts a worker, the first one of every host also a server, and the first task of the
+    job also the scheduler. SLURM's environment has the host of the first task; MPI's has not, so
+    with several hosts ``DMLC_PS_ROOT_URI`` must be set to its address. ``DMLC_PS_ROOT_PORT``
+    replaces the default port.
 
     Args:
         starter: ``slurm`` (started by ``srun``) or ``mpi`` (Open MPI, MPICH, Intel MPI).
-        workers: the plan's processes, which must be as many as the tasks.
-        environment: of the task.
-        address: turns a host's name into its IP address.
+        workers: the plan's number of processes, which must equal the number of tasks.
+        environment: environment variables of the task.
+        address: function that returns the IP address of a host name.
 
     Raises:
-        PlanError: the task was not started so, or by another number of tasks.
+        PlanError: the task was not started by ``starter``, the number of tasks differs, or the
+            address of the first host is unknown or cannot be reached.
     """
     task = _slurm(environment) if starter == "slurm" else _mpi(environment)
     if task.tasks != workers:
         raise PlanError(
-            f"processes={workers}, and {starter} has started {task.tasks} tasks; make them equal"
+            f"processes={workers}, but {starter} has started {task.tasks} tasks; make them equal"
         )
     root = environment.get("DMLC_PS_ROOT_URI")
     if not root and task.hosts == 1:
@@ -48,8 +50,8 @@ def of_this_task(starter: str, workers: int, environment: Mapping[str, str],
         )
     if task.hosts > 1 and root.startswith("127."):
         raise PlanError(
-            f"{task.first_host or 'the first host'} calls itself {root}, where other hosts cannot "
-            "reach it; set DMLC_PS_ROOT_URI to its address"
+            f"{task.first_host or 'the first host'} has the address {root}, where other hosts "
+            "cannot reach it; set DMLC_PS_ROOT_URI to its address in the network"
         )
     port = int(environment.get("DMLC_PS_ROOT_PORT", task.port))
     kinds = ["scheduler"] * (task.rank == 0) + ["server"] * (task.local_rank == 0) + ["worker"]
@@ -63,8 +65,12 @@ def of_this_task(starter: str, workers: int, environment: Mapping[str, str],
 def task_number(starter: str, environment: Mapping[str, str]) -> int:
     """Return the rank of a task of SLURM or MPI.
 
+    Args:
+        starter: ``slurm`` or ``mpi``.
+        environment: environment variables of the task.
+
     Raises:
-        PlanError: it was not started so.
+        PlanError: the task was not started by ``starter``.
     """
     return (_slurm(environment) if starter == "slurm" else _mpi(environment)).rank
 
@@ -79,7 +85,7 @@ class _Task(NamedTuple):
 
 
 def _slurm(environment) -> _Task:
-    def of_step(name):  # the step's own, for an allocation may be larger
+    def of_step(name):  # the step's value, because an allocation may be larger
         return environment.get(f"SLURM_STEP_{name}") or environment[f"SLURM_{name}"]
 
     try:
@@ -109,7 +115,7 @@ def _mpi(environment) -> _Task:
 
 
 def _first_host(nodes: str) -> str:
-    """Return the first name of SLURM's short form of a list.
+    """Return the first host of SLURM's compressed list.
 
     >>> _first_host("node[007-012,20],login")
     'node007'
@@ -119,10 +125,10 @@ def _first_host(nodes: str) -> str:
 
 
 def _address_towards(root: str) -> str:
-    """Return this machine's address on the way to another one; nothing is sent."""
+    """Return the address of this machine that is used to reach another; sends nothing."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((root, 9))
             return probe.getsockname()[0]
     except OSError as error:
-        raise PlanError(f"there is no way from here to the first host, {root}: {error}") from None
+        raise PlanError(f"cannot reach the first host, {root}, from here: {error}") from None

@@ -74,13 +74,13 @@ def test_a_task_that_goes_without_a_word_is_noticed(three):
     first, second, _ = three
     for connection in second._others:
         connection.socket.close()
-    assert heard(first) == "a task has gone without a word"
+    assert heard(first) == "a task ended without a message"
 
 
 def test_tasks_that_do_not_come_are_missed(address):
     first, second = Alarm(0, 2, address, patience=0), Alarm(1, 2, ("127.0.0.1", 1), patience=0)
-    assert "1 of the other tasks did not come" in first.heard()
-    assert "did not come to port 1" in second.heard()
+    assert "1 of the other tasks did not connect" in first.heard()
+    assert "did not connect to port 1" in second.heard()
     first.tell("")
 
 

@@ -76,7 +76,11 @@ def test_tasks_of_mpi_on_one_host_and_on_two():
         ("slurm", {}, "'SLURM_PROCID' is not set: start this with srun"),
         ("mpi", {}, "'PMI_RANK' is not set: start this with mpirun"),
         ("mpi", open_mpi(0, 0, 2), "2 hosts need the first one's address: set DMLC_PS_ROOT_URI"),
-        ("mpi", {**open_mpi(0, 0, 2), "DMLC_PS_ROOT_URI": "127.0.1.1"}, "calls itself 127.0.1.1"),
+        (
+            "mpi",
+            {**open_mpi(0, 0, 2), "DMLC_PS_ROOT_URI": "127.0.1.1"},
+            "has the address 127.0.1.1",
+        ),
         ("mpi", {**open_mpi(0, 0, 4), "OMPI_COMM_WORLD_SIZE": "3"}, "mpi has started 3 tasks"),
     ],
 )
