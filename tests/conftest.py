@@ -38,7 +38,7 @@ def sees(request):
 
 @pytest.fixture
 def little_disk():
-    """``with little_disk(1000):`` no file grows beyond so many bytes, as on a disk that is full."""
+    """Return a context manager that limits files to some bytes, as a full disk does."""
 
     @contextmanager
     def limit(size):

@@ -3,7 +3,7 @@ import pytest
 
 
 def test_the_page_is_what_the_tests_say_today():
-    """If not: python tests/faults.py"""
+    """If it is not, run ``python tests/faults.py``."""
     assert faults.PAGE.read_text(encoding="utf-8") == faults.page()
 
 

@@ -107,8 +107,10 @@ def test_the_plans_of_a_card_are_plans(path):
 
 @pytest.mark.parametrize(("how", "code"), BLOCKS)
 def test_the_code_of_a_card_runs(how, code, tmp_path, monkeypatch):
-    """In this process, in a new one (``python process``), or compiled alone (``python compiled``,
-    where it needs what a test machine may not have)."""
+    """It runs in this process or in a new one (``python process``), or is only compiled.
+
+    ``python compiled`` marks code that needs something a test machine may not have.
+    """
     monkeypatch.chdir(tmp_path)
     assert how in ("", "process", "compiled")
     program = compile(code, "card", "exec")

@@ -52,8 +52,10 @@ def computed(net, arrays):
 
 
 def assert_same(mine, theirs):
-    """Results and gradients are equal to 1e-5. Of a single parameter the gradient may be so small
-    that rounding is more than that of it, but it cannot be another one."""
+    """Results and gradients are equal to 1e-5.
+
+    The gradient of a single parameter may be so small that rounding is a larger part of it.
+    """
     assert error(mine[:1], theirs[:1]) < 1e-5
     assert error(mine[1:], theirs[1:]) < 1e-5
     for one, other in zip(mine, theirs):

@@ -27,8 +27,11 @@ exec {ssh} -p {port} -i {folder}/user -o StrictHostKeyChecking=no \\
 
 @pytest.fixture(params=["sessions", "network namespaces", "ssh"])
 def hosts(request, tmp_path, monkeypatch, members):
-    """Two hosts reached by a stand-in for ssh: sessions of this machine, or, where they can be
-    made, network namespaces with a cable between them and nothing else; or reached by ssh."""
+    """Yield two hosts.
+
+    They are sessions of this machine, or network namespaces with a cable between them where these
+    can be made, both with a replacement of ssh; or hosts reached by ssh itself.
+    """
     with contextlib.ExitStack() as stack:
         program = tmp_path / "bin" / "ssh"
         program.parent.mkdir()

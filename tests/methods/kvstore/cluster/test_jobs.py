@@ -52,8 +52,10 @@ def carried(host):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("hosts", ["network namespaces"], indirect=True)
 def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
-    """22 images by 4 are 6 steps an epoch. Start-up sends the weights once, and the network of 10
-    arrays some bytes about each."""
+    """22 images in batches of 4 are 6 steps an epoch.
+
+    The start sends the weights once, and some bytes for each of the network's 10 arrays.
+    """
     start, record = job
     words = ["segmentation", *SWITCHES, "epochs=6", "preprocess=cached"]
     options = {"size": 32, "limit": 22, "channels": 32, "norm": "false"}
