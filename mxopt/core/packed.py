@@ -58,7 +58,7 @@ def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
             events.append([])
         elif kind == "machine" and not starts:
             if event.pop("machine", None) != len(machines) + 1:
-                raise RecordError(f"{path}, line {line}: not machine {len(machines) + 1}")
+                raise RecordError(f"{path}, line {line}: machine {len(machines) + 1} expected")
             machines.append(event)
             continue
         elif not starts:
@@ -72,8 +72,7 @@ def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
             events[-1].append({"event": kind, **event})
     if line != wanted:
         raise RecordError(
-            f"{path}, line {line}: the file ends here, and its first line says that it has "
-            f"{wanted} lines"
+            f"{path}, line {line}: the file ends here, and its first line announces {wanted} lines"
         )
     runs: dict[str, list[Run]] = {arm: [] for arm in counts}
     for (first, offset, arm), own in zip(starts, events):
@@ -161,10 +160,10 @@ def _description(path: Path, header: dict) -> dict:
 
 def _check_number(place: str, arm, number, counts: dict[str, int]) -> None:
     if not isinstance(arm, str) or arm not in counts:
-        raise RecordError(f"{place}: a run of {arm!r}, which is no arm of the experiment")
+        raise RecordError(f"{place}: a run of {arm!r}, which is not an arm")
     if type(number) is not int or number < 1:
         raise RecordError(f"{place}: a run of {arm} has the number {number!r}")
     if number <= counts[arm]:
-        raise RecordError(f"{place}: run {number} of {arm} is here for the second time")
+        raise RecordError(f"{place}: run {number} of {arm} occurs twice")
     if number > counts[arm] + 1:
-        raise RecordError(f"{place}: run {number} of {arm}, and run {counts[arm] + 1} is missing")
+        raise RecordError(f"{place}: run {number} of {arm}, but run {counts[arm] + 1} is missing")

@@ -215,7 +215,7 @@ def run_of(
     """
     events = [event for event in events if event["event"] != "steps"]
     if not events:
-        raise RecordError(f"{path} is empty: the run ended before it began")
+        raise RecordError(f"{path} is empty: the run ended before its first event")
     switches, options = old_names.renamed(events[0]["plan"], events[0].get("options", {}))
     start, end = events[0], events[-1] if events[-1]["event"] == "end" else {}
     return Run(

@@ -92,7 +92,7 @@ def survey_gpus(packages: dict[str, str] | None = None, nvml=None) -> tuple[list
         return [], f"the NVIDIA driver does not describe its GPUs ({error})"
     finally:
         nvml.nvmlShutdown()
-    return found, "" if found else "the NVIDIA driver knows no GPU"
+    return found, "" if found else "the NVIDIA driver lists no GPU"
 
 
 def _read_gpu(nvml, index: int, packages: dict[str, str]) -> Gpu:

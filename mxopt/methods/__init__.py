@@ -92,7 +92,7 @@ def check_environment(plan) -> None:
     for name, value in environment(plan).items():
         if os.environ.get(name) != value:
             raise DeviceError(
-                f"the plan wants {name}={value}, this process has {os.environ.get(name)!r}, and "
-                "MXNet reads it only once, when it loads; run the plan in a process of its own "
-                "with mxopt.measure.run"
+                f"the plan needs {name}={value}, but this process has {os.environ.get(name)!r}, "
+                "and MXNet reads it only when it loads; run the plan in a new process with "
+                "mxopt.measure.run"
             )

@@ -153,7 +153,7 @@ def check(found: Estimate, plan: Plan) -> None:
         )
     raise CapacityError(
         f"training would take about {worst.total / MIB:,.0f} MiB on {worst.place}, which has "
-        f"{worst.free / MIB:,.0f} MiB free: {worst.fixed / MIB:,.0f} MiB whatever the batch and "
+        f"{worst.free / MIB:,.0f} MiB free: {worst.fixed / MIB:,.0f} MiB for any batch and "
         f"{worst.sample / MIB:,.2f} MiB for each of {worst.samples} samples; {advice}"
     )
 

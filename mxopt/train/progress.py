@@ -95,7 +95,7 @@ def check(every: int) -> None:
     if not isinstance(every, int) or not 1 <= every <= STEPS_A_LINE:
         raise PlanError(
             f"checkpoint_steps={every!r} must be a whole number from 1 to {STEPS_A_LINE:,}: the "
-            "losses of so many steps are held until they are read together"
+            "losses of these steps are kept until they are read together"
         )
 
 

@@ -87,7 +87,7 @@ def test_survey_describes_each_gpu(monkeypatch):
     [
         (FakeNvml(error=FakeNvml.NVMLError_LibraryNotFound()), "no NVIDIA driver"),
         (FakeNvml(error=FakeNvml.NVMLError("Driver/library version mismatch")), "mismatch"),
-        (FakeNvml(), "knows no GPU"),
+        (FakeNvml(), "lists no GPU"),
     ],
 )
 def test_survey_says_why_there_are_no_gpus(nvml, words):

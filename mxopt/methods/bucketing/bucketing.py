@@ -60,7 +60,7 @@ class PlannedBatch(NamedTuple):
 def as_they_come(
     lengths, batch_size: int, seed: int | None = None, epoch: int = 0
 ) -> list[PlannedBatch]:
-    """Return batches of ``batch_size`` pairs, whatever their lengths; the last is smaller.
+    """Return batches of ``batch_size`` pairs of any lengths; the last may be smaller.
 
     Args:
         lengths: (source, target) lengths of all pairs in tokens, shape (pairs, 2).

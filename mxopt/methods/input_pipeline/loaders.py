@@ -164,8 +164,8 @@ class DeviceLoader:
         self.epoch = self.step = 0
         if not self._shares[-1]:
             raise PlanError(
-                f"batch_size={plan.batch_size} gives some of {len(resident)} devices no sample; "
-                "preprocess='device' needs at least one for each"
+                f"batch_size={plan.batch_size} leaves some of {len(resident)} devices without "
+                "samples; preprocess='device' needs at least one for each"
             )
 
     def __len__(self):

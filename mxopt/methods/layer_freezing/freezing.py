@@ -38,8 +38,8 @@ def split(net: gluon.Block, stages: int) -> tuple[gluon.nn.HybridSequential, glu
     if found is None or not hasattr(net, "head") or getattr(net, "mirrored", False):
         raise PlanError(
             f"freeze_stages={stages} needs a network of stages and a head; {type(net).__name__} "
-            "as it is set up cannot be split: take freeze_stages=0, or deeplab_mobilenetv2 with "
-            "padding='grid'"
+            "cannot be split in this configuration: take freeze_stages=0, or "
+            "deeplab_mobilenetv2 with padding='grid'"
         )
     if not 0 < stages <= len(found):
         raise PlanError(

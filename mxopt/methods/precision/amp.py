@@ -75,7 +75,7 @@ class Float32:
             )
         if net in self._made_before:
             raise PrecisionError(
-                f"{self.name}: this network was made before start(); make it anew after start()"
+                f"{self.name}: this network was made before start(); make it after start()"
             )
         return net
 
@@ -186,7 +186,7 @@ class Amp(Float32):
         if trainer._kvstore_params["update_on_kvstore"] is not False:
             raise PrecisionError(
                 f"{self.name}: make the Trainer with update_on_kvstore=False, so that an overflow "
-                "is seen before the weights are updated"
+                "is detected before the weights are updated"
             )
         amp.init_trainer(trainer)
         return trainer
@@ -201,8 +201,8 @@ class Amp(Float32):
             raise PrecisionError(f"{self.name}: call attach(trainer) before the first step")
         if not autograd.is_recording():
             raise PrecisionError(
-                f"{self.name}: call backward inside autograd.record(), or the loss scale would "
-                "be lost from the gradient"
+                f"{self.name}: call backward inside autograd.record(); otherwise the gradient "
+                "would lack the loss scale"
             )
         with amp.scale_loss(losses, trainer) as scaled:
             autograd.backward(scaled)

@@ -60,7 +60,7 @@ class Alarm:
             except OSError as error:
                 raise PlanError(
                     f"port {address[1]} of the first host is not free ({error}); set "
-                    "DMLC_PS_ROOT_PORT to one that is, as is the one above it"
+                    "DMLC_PS_ROOT_PORT to a port that is free, like the next higher one"
                 ) from None
             self._listener.setblocking(False)
 
