@@ -42,7 +42,7 @@ test-slow: setup $(NUMPY2)/.ready  ## run what "make test" leaves out: slow test
 
 test-all: test test-slow  ## run all tests
 
-doctor: setup  ## say what is here, what is missing, and how to mend it
+doctor: setup  ## report what is installed, what is missing, and how to fix it
 	@$(BIN)/mxopt doctor $(if $(TIER),--tier $(TIER))
 
 fetch: setup  ## find the data sets and weights, downloading what is missing

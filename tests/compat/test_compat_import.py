@@ -1,4 +1,4 @@
-"""MXNet, GluonCV and GluonNLP import quietly, and each patch mends something that is broken."""
+"""MXNet, GluonCV and GluonNLP import quietly, and each patch fixes something that is broken."""
 
 import json
 import sys
