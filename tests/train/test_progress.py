@@ -37,10 +37,19 @@ def augmented():
     )
 
 
+class Resizable:
+    """A transform that says it is resized, and then draws random numbers."""
+
+    def __call__(self, image, label):
+        return toy.flat_transform(image, label)
+
+    def resized(self, side):
+        return moved
+
+
 def early_augmented():
     """The first epoch takes another transform."""
-    early = 1, moved
-    return toy.toy(data=lambda: dataclasses.replace(toy.toy().data(), early=early))
+    return toy.toy(data=lambda: dataclasses.replace(toy.toy().data(), transform=Resizable()))
 
 
 class Embedded(nn.HybridBlock):
@@ -84,7 +93,9 @@ def sentences():
 POSITIONS = {
     **{name: (plan, None) for name, plan in PLANS.items() if name != "accumulated"},
     "augmented": (Plan(batch_size=4, epochs=4, momentum=0.9), augmented),
-    "the first epoch augmented": (Plan(batch_size=4, epochs=4, momentum=0.9), early_augmented),
+    "the first epoch augmented": (
+        Plan(batch_size=4, epochs=4, momentum=0.9, progressive_resizing=16), early_augmented
+    ),
     "kept on the host": (Plan(batch_size=4, epochs=4, preprocess="cached"), None),
     "by worker processes": (Plan(batch_size=4, epochs=4, num_workers=2), None),
     "accumulated": (Plan(batch_size=2, epochs=4, grad_accumulation=3, schedule="poly"), None),
