@@ -30,7 +30,7 @@ def test_pairs_are_lines_of_two_files(tmp_path):
     [
         b"\xef\xbb\xbfeins\r\nzwei\r\n",  # As Windows saves it.
         b"eins\nzwei",  # No line feed at the end.
-        gzip.compress(b"eins\nzwei\n"),
+        gzip.compress(b"eins\nzwei\n", mtime=0),
         b"  eins\t\nzwei \n",
     ],
 )
@@ -92,7 +92,7 @@ def test_files_without_one_whole_pair_are_refused(tmp_path):
 def test_a_folder_of_your_own_languages(tmp_path):
     write(tmp_path, train_en="a dog\n", train_fr="un chien\n", train_de="ein Hund\n")
     write(tmp_path, val_en=b"a cat\n", val_fr="un chat\n")
-    write(tmp_path, test_en_gz=gzip.compress(b"a cow\n"), test_fr="une vache\n")
+    write(tmp_path, test_en_gz=gzip.compress(b"a cow\n", mtime=0), test_fr="une vache\n")
     splits = [
         ParallelFolder(tmp_path, split, "en", "fr") for split in ("train", "validation", "test")
     ]
