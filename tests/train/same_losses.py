@@ -79,23 +79,22 @@ def work(plan, write, recipe: str, stop: int = 0, **options) -> dict:
     from mxopt import recipes
     from mxopt.train.fit import fit
 
-    losses, scores = [], []
+    losses, scores, stopped = [], [], []
 
     def keep(event, **fields):
         if event == "steps":
             losses.extend(fields["losses"])
-            if stop and len(losses) >= stop and not scores_of_the_rest:
+            if stop and len(losses) >= stop and not stopped:
                 raise Stopped
         if event in ("epoch", "check"):
             scores.append({k: v for k, v in fields.items() if "second" not in k})
 
     how = {"checkpoints": Path(tempfile.mkdtemp()) / "kept", "checkpoint_steps": 2} if stop else {}
-    scores_of_the_rest = []
     if stop:
         try:
             fit(recipes.load(recipe, **options), plan, keep, **how)
         except Stopped:
-            scores_of_the_rest.append(True)
+            stopped.append(True)
     figures = fit(recipes.load(recipe, **options), plan, keep, **how)
     write("told", losses=losses, scores=scores)
     return {name: value for name, value in figures.items() if "second" not in name}
