@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from mxopt.core import old_names
+from mxopt.core import old_names, source
 from mxopt.core.atomic import unwritable
 from mxopt.core.errors import RecordError
 from mxopt.core.events import FORMAT, check_start, event_of, line_of
@@ -59,7 +59,7 @@ class RecordWriter:
         self._start = time.monotonic()
 
     def begin(self, workload: str, plan: dict, options: dict) -> None:
-        """Write the ``start`` event, with the time.
+        """Write the ``start`` event, with the time, the commit and a hash of the package's source.
 
         Args:
             workload: name of the function that does the work, ``module:function``.
@@ -68,7 +68,8 @@ class RecordWriter:
         """
         started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         about = {"workload": workload, "plan": plan, "options": options}
-        self.write("start", format=FORMAT, started=started, **about)
+        code = {"commit": source.commit(), "source": source.source_hash()}
+        self.write("start", format=FORMAT, started=started, **about, **code)
 
     def write(self, event: str, **fields) -> None:
         """Append one event; its field ``at`` is the seconds since the record was opened.
@@ -118,6 +119,9 @@ class Run:
         events: all events between start and end, in order, except ``steps``, which may be too
             many to keep in memory (:meth:`steps`).
         started: start time in UTC, as ISO 8601.
+        commit: commit of the package's checkout; empty if unknown.
+        source: SHA-256 of the package's source (:func:`mxopt.core.source.source_hash`); empty in
+            records of version 0.2 and before.
         read_steps: function that yields the ``steps`` events; None if they are in the file
             ``path``.
     """
@@ -131,6 +135,8 @@ class Run:
     figures: dict = field(default_factory=dict)
     events: list = field(default_factory=list)
     started: str = ""
+    commit: str = ""
+    source: str = ""
     read_steps: Callable[[], Iterator[dict]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -228,5 +234,7 @@ def run_of(
         figures=end.get("figures", {}),
         events=events[1:-1] if end else events[1:],
         started=start.get("started", ""),
+        commit=start.get("commit", ""),
+        source=start.get("source", ""),
         read_steps=read_steps,
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import sys
+import time
 import traceback
 
 from mxopt import methods
@@ -34,6 +36,7 @@ def do(job: dict) -> str:
     """
     # For workloads that write more files than the record, such as weights.
     os.environ["MXOPT_RECORD"] = job["record"]
+    begin = time.monotonic()
     with RecordWriter(job.pop("record")) as writer:
         writer.begin(**job)
         figures, status, reason = {}, "ok", ""
@@ -55,8 +58,18 @@ def do(job: dict) -> str:
         except Exception as error:
             status, reason = "failed", f"{type(error).__name__}: {error}"
             writer.write("traceback", text=traceback.format_exc())
+        figures = {**figures, **_whole_process(begin)} if status == "ok" else figures
         writer.write("end", status=status, reason=reason, figures=figures)
     return reason
+
+
+def _whole_process(begin: float) -> dict[str, float]:
+    """Return wall seconds since ``begin``, and CPU seconds of the process and its children."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return {
+        "process_seconds": time.monotonic() - begin,
+        "process_cpu_seconds": sum(one.ru_utime + one.ru_stime for one in used),
+    }
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from mxopt.core.plan import Plan
 from mxopt.data.download import file_sha256
 from mxopt.methods import TrainingRun
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 ENDS = ("params", "states")
 

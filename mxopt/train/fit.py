@@ -50,8 +50,9 @@ def fit(
         evaluate: whether to validate after each epoch and to test at the end. If not, only the
             training split is read, and the result has no such figures.
         checks: number of validations in each epoch, the last one at its end. The others are
-            written as ``check`` events, with ``progress`` in epochs and ``seconds`` since the start
-            of the epoch. They do not affect training.
+            written as ``check`` events, with ``progress`` in epochs, ``step`` of the whole run and
+            ``seconds`` since the start of the epoch. They do not affect training. One more, before
+            the first step, shows what the initial weights score.
         checkpoints: folder to write checkpoints to, after each epoch and every
             ``checkpoint_steps`` steps. If it has one already, the run resumes from it
             (``checkpoint``). The losses are then those of a run that was not interrupted.
@@ -63,7 +64,8 @@ def fit(
             number if dropout or augmentation draw random numbers.
 
     Returns:
-        The figures of the run: ``seconds`` (training, all epochs, no validation),
+        The figures of the run: ``seconds`` and ``cpu_seconds`` (training, all epochs, no
+        validation; CPU time of all threads of this process),
         ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
         on, ``samples_per_second`` (steady state: without the first step; both are named after
         the recipe's unit), ``first_step_seconds``, ``setup_seconds`` (data, network),
@@ -98,7 +100,7 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
           weights=weights)  # fmt: skip
 
     units = f"{recipe.unit}s"
-    at, resumed = Position({"seconds": 0.0, units: 0}), {}
+    at, resumed = Position({"seconds": 0.0, "cpu_seconds": 0.0, units: 0}), {}
     if checkpoints:
         found = checkpoint.restore(checkpoints, run, checkpoint_steps)
         if found:
@@ -109,6 +111,12 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
             if on_epoch:
                 on_epoch(run.network)
         kvstore.check_equal(at.epoch, at.step, checkpoints)
+    if not kvstore.ready:
+        kvstore.begin(run.trainer)
+    if evaluate and not resumed:
+        with _evaluating(run):
+            scores = validate(run)
+        write("check", progress=0.0, step=0, seconds=0.0, **scores)
 
     def keep():
         if checkpoints and not kvstore.worker:
@@ -118,12 +126,14 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
     while at.epoch < plan.epochs:
         _train_epoch(run, at, checks, checkpoint_steps, write, keep)
         at.totals["seconds"] += at.seconds
+        at.totals["cpu_seconds"] += at.cpu_seconds
         at.totals[units] += at.size
         at.train_loss = at.loss / at.size
         with _evaluating(run):
             at.scores = validate(run) if evaluate else {}
-            write("epoch", epoch=at.epoch, seconds=at.seconds, **{units: at.size},
-                  train_loss=at.train_loss, **at.scores)  # fmt: skip
+            write("epoch", epoch=at.epoch, step=at.steps, seconds=at.seconds,
+                  cpu_seconds=at.cpu_seconds, **{units: at.size}, train_loss=at.train_loss,
+                  **at.scores)  # fmt: skip
             divergence.check_scores(at.scores, at.steps)
             if on_epoch:
                 on_epoch(run.network)
@@ -178,16 +188,16 @@ def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> 
     def begin_anew():
         seed_everything(progress.seed(plan, epoch, at.step, run.kvstore.worker))
 
-    if epoch or at.step:
-        begin_anew()
+    begin_anew()
     parts = train_epoch(run, loader, epoch, at.step, {*stops, *checked, count})
     losses, sizes = [], []
     while at.step < count:
         with timed() as clock:
             part = next(parts)
         at.seconds += clock.seconds
+        at.cpu_seconds += clock.cpu_seconds
         found = part.losses.asnumpy().tolist()
-        write("steps", epoch=epoch, losses=found, sizes=part.sizes)
+        write("steps", epoch=epoch, seconds=clock.seconds, losses=found, sizes=part.sizes)
         divergence.check_losses(found, at.steps)
         at.first = at.first or (part.first_seconds, part.sizes[0])
         at.steps += len(found)
@@ -198,7 +208,8 @@ def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> 
         if at.step in checked and at.step < count:
             with _evaluating(run):
                 scores = validate(run)
-            write("check", progress=epoch + at.step / count, seconds=at.seconds, **scores)
+            write("check", progress=epoch + at.step / count, step=at.steps, seconds=at.seconds,
+                  **scores)  # fmt: skip
             divergence.check_scores(scores, at.steps)
         if at.step in stops or at.step == count:
             divergence.check_weights(run.network, at.steps)

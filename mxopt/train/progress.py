@@ -31,12 +31,13 @@ class Position:
     """The progress of a run, and its figures so far; every value is JSON-able.
 
     Attributes:
-        totals: ``seconds`` and samples (or tokens) of the finished epochs.
+        totals: ``seconds``, ``cpu_seconds`` and samples (or tokens) of the finished epochs.
         epoch: number of finished epochs.
         step: number of finished steps of the current epoch.
         count: number of steps of the current epoch.
         steps: number of finished steps of all epochs.
         seconds: seconds of the current epoch until ``step``.
+        cpu_seconds: CPU seconds of this process in the same time, all threads together.
         loss: sum of the losses of these steps, each times its size.
         size: sum of the sizes of these steps, in samples or tokens.
         first: seconds and size of the run's first step.
@@ -51,6 +52,7 @@ class Position:
     count: int = 0
     steps: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     loss: float = 0.0
     size: int = 0
     first: tuple | None = None
@@ -71,7 +73,8 @@ class Position:
     def end_epoch(self) -> None:
         """Count the current epoch as finished."""
         self.epoch += 1
-        self.step, self.seconds, self.loss, self.size = 0, 0.0, 0.0, 0
+        self.step, self.size = 0, 0
+        self.seconds = self.cpu_seconds = self.loss = 0.0
 
 
 def stops(count: int, every: int, accumulation: int = 1) -> range:

@@ -15,7 +15,7 @@ from mxopt.methods.data_parallel import parallel
 from mxopt.methods.engine.clock import timed
 from mxopt.methods.kvstore import stores
 from mxopt.methods.precision import amp
-from mxopt.train import memory
+from mxopt.train import initial, memory
 from mxopt.train.optimizer import make_trainer
 
 SPLITS = ("train", "validation", "test")
@@ -55,6 +55,9 @@ def prepare(
           validation=len(data.validation), test=len(data.test))  # fmt: skip
     run.precision.start()
     run.network, run.loss = recipe.network(contexts), recipe.loss
+    initial.complete(run.network, run.example)
+    start, count = initial.weights_hash(run.network)
+    write("weights", hash=start, parameters=count)
     for method in run.methods:
         run.network = method.network(run, run.network)
         run.loss = method.loss(run, run.loss)

@@ -54,13 +54,11 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
     run.updates_per_epoch = -(-count // batches)
     loader.epoch, loader.step = epoch, begin
     start = time.perf_counter()
-    if run.trainer_is_new and run.plan.hybridize in ("static", "fused") and run.kvstore.ready:
+    if run.trainer_is_new and run.plan.hybridize in ("static", "fused"):
         _rehearse(run, loader, progress.seed(run.plan, epoch, begin, run.kvstore.worker))
     run.trainer_is_new = False
     for step, batch in enumerate(loader, begin + 1):
         first = epoch == 0 and step == 1
-        if not run.kvstore.ready:
-            _agree_on_weights(run, batch, first)
         sums.append(run.kvstore.total(_backward(run, batch)))
         sizes.append(batch.size)
         if len(sums) > AHEAD:
@@ -180,15 +178,3 @@ def _rehearse(run: TrainingRun, loader, seed: int) -> None:
     if run.plan.grad_accumulation > 1:
         run.learning.collect_params().zero_grad()
     seed_everything(seed)
-
-
-def _agree_on_weights(run: TrainingRun, batch, first: bool) -> None:
-    """Give all processes the same weights, before the first gradient is computed."""
-    if any(parameter._deferred_init for parameter in run.trainer._params):
-        # A forward pass infers their shapes. (In training mode, because a prediction leaves the
-        # weights of convolutions in a layout of oneDNN, which cannot be sent.)
-        with autograd.train_mode():
-            _forward(run, batch.shards[0])
-    run.kvstore.begin(run.trainer)
-    if first and run.kvstore.worker:
-        seed_everything(progress.seed(run.plan, 0, 0, run.kvstore.worker))

@@ -19,7 +19,12 @@ def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
     plan = Plan(engine="NaiveEngine", batch_size=3)
     done = run("toy:sleepy", plan, tmp_path / "a.jsonl", {"value": 2.0})
     assert done.ok, done.reason
-    assert done.figures == {"seconds": 6.0, "engine": "NaiveEngine"}
+    whole = {"process_seconds", "process_cpu_seconds"}
+    assert {name: v for name, v in done.figures.items() if name not in whole} == {
+        "seconds": 6.0, "engine": "NaiveEngine",
+    }  # fmt: skip
+    assert 0 < done.figures["process_cpu_seconds"]
+    assert len(done.source) == 64
     assert (done.plan, done.options) == (plan, {"value": 2.0})
     assert done.only("environment")["packages"]["mxnet"] == "1.9.1"
 

@@ -78,9 +78,11 @@ def test_weights_that_the_last_step_spoiled_are_not_kept(tmp_path, devices, size
     sees="diverged by step 6: ..._loss is inf",
     lost="the steps since the last checkpoint",
 )
-@pytest.mark.parametrize(("calls", "split"), [(2, "validation"), (4, "test")])
+@pytest.mark.parametrize(("calls", "split"), [(4, "validation"), (6, "test")])
 def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, split, sees):
-    judged = []  # the first time by the estimate of memory, then two batches of each split
+    # Once by the estimate of memory, two batches of validation before the first step, then two
+    # batches of each split.
+    judged = []
 
     def loss(output, label):
         losses = ENTROPY(output, label)

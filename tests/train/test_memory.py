@@ -19,7 +19,7 @@ from mxopt.methods import TrainingRun
 from mxopt.methods.precision import amp
 from mxopt.recipes.segmentation.recipe import segmentation
 from mxopt.recipes.translation.recipe import translation
-from mxopt.train import memory
+from mxopt.train import initial, memory
 from mxopt.train.fit import fit
 from mxopt.train.tracing import trace
 
@@ -40,7 +40,9 @@ def estimated(plan, contexts=None, **recipe):
     made = toy.toy(**recipe)
     net = made.network([mx.cpu()])
     numbers = amp.for_plan(plan.replace(devices="cpu:0"), [mx.cpu()])
-    return memory.estimate(run_of(made, plan, contexts or [mx.cpu()], net, numbers))
+    run = run_of(made, plan, contexts or [mx.cpu()], net, numbers)
+    initial.complete(net, run.example)
+    return memory.estimate(run)
 
 
 def test_a_trace_counts_inputs_outputs_and_no_weights():
@@ -107,7 +109,7 @@ def test_a_run_that_cannot_fit_is_refused_before_it_trains(monkeypatch, sees):
     events = []
     with sees.raised(CapacityError) as found:
         fit(toy.toy(), Plan(batch_size=5000), lambda event, **fields: events.append(event))
-    assert events == ["data", "memory"]
+    assert events == ["data", "weights", "memory"]
     largest = int(re.search(r"batch_size=(\d+) would fit", str(found.value))[1])
     memory.check(estimated(Plan(batch_size=largest)), Plan(batch_size=largest))
     with pytest.raises(CapacityError):

@@ -291,5 +291,4 @@ def test_a_static_graph_meets_its_largest_batch_first(monkeypatch):
     _, plain = train(plan, recipe=recipe, evaluate=False)
     assert seen == others
     assert len(plain) == len(others)
-    assert rehearsed != plain  # Dropout begins anew after it,
-    assert rehearsed == pytest.approx(plain, rel=0.2)  # and nothing else differs.
+    assert rehearsed == plain  # The generators are seeded again after it.

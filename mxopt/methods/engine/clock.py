@@ -12,10 +12,12 @@ class Stopwatch:
     Attributes:
         enqueued: seconds until the last operator was enqueued.
         seconds: seconds until the last operator was computed.
+        cpu_seconds: CPU seconds of this process until then, all threads together.
     """
 
     enqueued: float = float("nan")
     seconds: float = float("nan")
+    cpu_seconds: float = float("nan")
 
 
 @contextlib.contextmanager
@@ -30,8 +32,9 @@ def timed():
 
     nd.waitall()
     watch = Stopwatch()
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     yield watch
     watch.enqueued = time.perf_counter() - start
     nd.waitall()
     watch.seconds = time.perf_counter() - start
+    watch.cpu_seconds = time.process_time() - cpu_start
