@@ -12,7 +12,7 @@ class Stopwatch:
     Attributes:
         enqueued: seconds until the last operator was enqueued.
         seconds: seconds until the last operator was computed.
-        cpu_seconds: CPU seconds of this process until then, all threads together.
+        cpu_seconds: CPU seconds of the process in that time, summed over all of its threads.
     """
 
     enqueued: float = float("nan")
@@ -25,8 +25,8 @@ def timed():
     """Time a ``with`` block, waiting for the engine before the clock starts and before it stops.
 
     Yields:
-        A :class:`Stopwatch`. After the block, ``seconds`` is its time, and ``enqueued`` the time
-        that a clock without waiting would have shown.
+        A :class:`Stopwatch`. After the block, ``seconds`` is its time, ``cpu_seconds`` the CPU
+        time that it took, and ``enqueued`` the time that a clock without waiting would have shown.
     """
     from mxnet import nd
 

@@ -7,7 +7,6 @@ import pytest
 from mxopt import methods
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan, choices
-from mxopt.methods.engine import timed
 
 
 def test_only_what_the_plan_sets_is_in_the_environment():
@@ -41,15 +40,3 @@ def test_a_process_under_another_engine_is_refused(monkeypatch, sees):
     with sees.raised(DeviceError):
         methods.check_environment(Plan())
     methods.check_environment(Plan(engine="NaiveEngine"))
-
-
-def test_timed_waits_for_the_work():
-    from mxnet import nd
-
-    a = nd.random.uniform(shape=(1500, 1500))
-    a.wait_to_read()
-    with timed() as clock:
-        for _ in range(5):
-            a = nd.dot(a, a) / 1500
-    # Enqueueing is part of the whole, and on an asynchronous engine not all of it.
-    assert 0 < clock.enqueued < clock.seconds
