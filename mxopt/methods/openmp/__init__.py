@@ -7,6 +7,9 @@ from pathlib import Path
 
 from mxopt.core.errors import DeviceError
 from mxopt.methods.method import Method
+from mxopt.methods.openmp import affinity
+
+affinity.install()
 
 
 class OpenMP(Method):
@@ -24,7 +27,7 @@ class OpenMP(Method):
         variables = {}
         if plan.cpu_threads is not None:
             variables["OMP_NUM_THREADS"] = str(plan.cpu_threads)
-        if plan.affinity == "compact":
+        if plan.affinity == "compact" and plan.openmp != "intel":
             variables["OMP_PROC_BIND"] = "close"
             variables["OMP_PLACES"] = "cores"
         if plan.openmp == "intel":
@@ -32,6 +35,7 @@ class OpenMP(Method):
             # Idle threads sleep after 1 ms; by default they spin for 200 ms, next to the engine's.
             variables["KMP_BLOCKTIME"] = "1"
             if plan.affinity == "compact":
+                # Not OMP_PROC_BIND: the wheel's libgomp, which is loaded as well, would read it.
                 variables["KMP_AFFINITY"] = "granularity=fine,compact,1,0"
         return variables
 
