@@ -9,6 +9,7 @@ from mxopt.machine.build import Build, mxnet_build, openmp_runtimes
 from mxopt.machine.facts import environment
 from mxopt.machine.nvidia import KERNELS, Gpu, gpus, mxnet_packages, runs_on, survey_gpus
 from mxopt.machine.processor import Cpu, SharedMemory, cpu, memory_available, shared_memory
+from mxopt.machine.variables import warnings
 
 __all__ = [
     "KERNELS",
@@ -26,4 +27,5 @@ __all__ = [
     "runs_on",
     "shared_memory",
     "survey_gpus",
+    "warnings",
 ]

@@ -31,6 +31,16 @@ def cpu_quota(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
     return min(quotas, default=None)
 
 
+def memory_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
+    """Return how many bytes this process's groups may allocate in all; None if there is no limit.
+
+    Args:
+        root: where the control groups are mounted.
+        membership: file that names this process's groups.
+    """
+    return min((limit for _, limit in _memory_limits(root, membership)), default=None)
+
+
 def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
     """Return how many bytes this process's groups may still allocate; None if there is no limit.
 
@@ -41,16 +51,23 @@ def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None:
         membership: file that names this process's groups.
     """
     left = []
-    for folder in _groups("memory", root, membership):
-        limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+    for folder, limit in _memory_limits(root, membership):
         used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
-        if limit.isdigit() and used.isdigit() and int(limit) < 1 << 60:  # version 1's "no limit"
+        if used.isdigit():
             statistics = dict(
                 line.split() for line in _text(folder / "memory.stat").splitlines() if " " in line
             )
             droppable = statistics.get("total_inactive_file", statistics.get("inactive_file", 0))
-            left.append(max(0, int(limit) - int(used) + int(droppable)))
+            left.append(max(0, limit - int(used) + int(droppable)))
     return min(left, default=None)
+
+
+def _memory_limits(root: Path, membership: Path):
+    """Yield the folders of the groups that have a limit, and the limits in bytes."""
+    for folder in _groups("memory", root, membership):
+        limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        if limit.isdigit() and int(limit) < 1 << 60:  # version 1's "no limit"
+            yield folder, int(limit)
 
 
 def _groups(controller: str, root: Path, membership: Path):

@@ -47,7 +47,7 @@ def do(job: dict) -> str:
 
             from mxopt import machine
 
-            writer.write("environment", **machine.environment())
+            writer.write("environment", **machine.environment(methods.environment(plan)))
             module, _, function = job["workload"].partition(":")
             workload = getattr(importlib.import_module(module), function)
             figures = workload(plan, writer.write, **job["options"])

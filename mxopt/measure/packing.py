@@ -18,7 +18,7 @@ from mxopt.measure.experiment import Experiment, read_experiment
 from mxopt.measure.files import DESCRIPTION, record_files
 
 # Fields of an environment event that differ between runs on one machine.
-VARYING = ("event", "at", "memory", "openmp", "variables")
+VARYING = ("event", "at", "memory", "openmp", "variables", "warnings")
 
 
 def pack(folder: str | os.PathLike, path: str | os.PathLike) -> None:

@@ -185,6 +185,14 @@ def test_cpu(sets, status):
     assert "4 cores, 8 threads" in check.found
 
 
+def test_an_inherited_variable_that_holds_a_library_back_is_a_row_with_its_fix():
+    cpu = Cpu("Made-up 9000", 4, 8, ("avx2", "avx512f"))
+    (check,) = machine.check_variables(cpu, {"OPENBLAS_CORETYPE": "Haswell", "HOME": "/root"})
+    assert check.status == NOTE
+    assert check.found == "OPENBLAS_CORETYPE=Haswell keeps OpenBLAS from this processor's AVX-512"
+    assert check.remedy == "unset OPENBLAS_CORETYPE"
+
+
 @pytest.mark.parametrize(
     ("physical", "logical", "variables", "status", "found"),
     [

@@ -59,6 +59,7 @@ def test_memory_of_version_2_counts_droppable_files_as_free(group):
         "memory.stat": "anon 400\ninactive_file 200\n",
     }
     assert cgroup.memory_left(**group("0::/\n", files)) == 500
+    assert cgroup.memory_limit(**group("0::/\n", files)) == 1000
 
 
 def test_memory_of_version_1(group):
@@ -75,3 +76,4 @@ def test_memory_of_version_1(group):
 def test_no_memory_limit(group):
     files = {"memory.max": "max\n", "memory.current": "5\n"}
     assert cgroup.memory_left(**group("0::/\n", files)) is None
+    assert cgroup.memory_limit(**group("0::/\n", files)) is None

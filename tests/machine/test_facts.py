@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mxopt import machine
-from mxopt.machine import facts
+from mxopt.machine import variables
 
 
 def test_environment_is_ready_for_json_and_tells_the_essentials(monkeypatch):
@@ -24,6 +24,15 @@ def test_environment_is_ready_for_json_and_tells_the_essentials(monkeypatch):
     assert facts["variables"]["OMP_NUM_THREADS"] == "3"
     assert "secret" not in json.dumps(facts)
     assert bool(facts["gpus"]) != bool(facts["no_gpus"])
+
+
+def test_environment_has_the_limits_and_warns_of_what_no_plan_has_set(monkeypatch):
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "SSE41")
+    found = json.loads(json.dumps(machine.environment()))
+    assert found["limits"].keys() == {"cpus", "memory"}
+    assert any(line.startswith("DNNL_MAX_CPU_ISA=SSE41 keeps oneDNN") for line in found["warnings"])
+    chosen = machine.environment({"DNNL_MAX_CPU_ISA": "SSE41"})
+    assert not any("DNNL" in line for line in chosen["warnings"])
 
 
 def test_environment_does_not_import_mxnet_but_reads_one_that_is_there():
@@ -56,4 +65,4 @@ def test_environment_does_not_import_mxnet_but_reads_one_that_is_there():
     ],
 )
 def test_a_record_keeps_no_folders_of_the_machine(text, kept):
-    assert facts.without_folders(text) == kept
+    assert variables.without_folders(text) == kept

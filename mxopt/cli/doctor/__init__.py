@@ -79,6 +79,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         *machine.check_gpus(survey, build),
         machine.check_cpu(hardware.cpu()),
         machine.check_threads(hardware.cpu(), os.environ),
+        *machine.check_variables(hardware.cpu(), os.environ),
         machine.check_memory(hardware.memory_available()),
         machine.check_shared_memory(hardware.shared_memory()),
         *(machine.check_data(name, *found) for name, found in data.items()),

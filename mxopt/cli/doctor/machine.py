@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mxopt.cli.doctor.check import NOTE, OK, PROBLEM, Check
-from mxopt.machine import Build, Cpu, Gpu, SharedMemory
+from mxopt.machine import Build, Cpu, Gpu, SharedMemory, warnings
 
 GIB = 1 << 30
 # Workers pass batches through /dev/shm and hang when it is full: apache/mxnet #18224 reports this
@@ -78,6 +78,20 @@ def check_threads(cpu: Cpu, variables: Mapping[str, str]) -> Check:
         f"use mxopt launch, set cpu_threads={cpu.physical_cores} in plans, or export "
         f"OMP_NUM_THREADS={cpu.physical_cores}",
     )
+
+
+def check_variables(cpu: Cpu, variables: Mapping[str, str]) -> list[Check]:
+    """Return a row for each inherited variable that is known to hold a library back.
+
+    Args:
+        cpu: the processor.
+        variables: the environment's variables.
+    """
+    rows = []
+    for line in warnings(variables, cpu):
+        found, _, _ = line.partition(";")
+        rows.append(Check("Environment", NOTE, found, f"unset {line.partition('=')[0]}"))
+    return rows
 
 
 def check_memory(available: int) -> Check:
