@@ -54,6 +54,7 @@ def run(
             be distributed over the hosts.
     """
     check_options(workload, options or {})
+    secret = Path(record).with_suffix(".secret")
     job = {"workload": workload, "plan": plan.as_dict(), "options": options or {}}
     roles = _roles(plan, hosts, starter) if plan.kvstore == "dist_sync" else []
     workers = [role.number for role in roles if role.kind == "worker"]
@@ -70,7 +71,7 @@ def run(
         return _without_a_child(record, job, "refused", str(error))
     asked = [{**job, "record": os.fspath(path.absolute())} for path in records]
     if roles:
-        alarm = cluster.Alarm.for_task(roles) if starter else None
+        alarm = cluster.Alarm.for_task(roles, secret) if starter else None
         return _run_together(roles, asked, environment, job, alarm)
     child = subprocess.run(
         [sys.executable, "-m", "mxopt.measure"],

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import psutil
 
-from mxopt.methods.kvstore.cluster.alarm import Alarm
+from mxopt.methods.kvstore.cluster.alarm import Alarm, printable
 from mxopt.methods.kvstore.cluster.roles import Role
 
 GRACE = 5.0
@@ -182,4 +182,4 @@ def _last_words(member: _Member) -> str:
         how = f"was killed by {signal.Signals(-status).name}"
     member.output.seek(0)
     said = member.output.read().decode(errors="replace").strip().splitlines()
-    return f"{member.role} {how}" + (f": {said[-1]}" if said else "")
+    return f"{member.role} {how}" + (f": {printable(said[-1])}" if said else "")
