@@ -38,8 +38,17 @@ class GraphRewrites(Method):
 
     @classmethod
     def check(cls, plan):
-        """Refuse unknown names of rewrites."""
-        chosen(plan.graph_rewrites)
+        """Refuse unknown names of rewrites, and mixed precision.
+
+        AMP inserts casts that MXNet leaves out when a graph is written as text, which is how it is
+        rewritten: the network would be computed in float32.
+        """
+        if chosen(plan.graph_rewrites) and plan.precision in ("amp", "bfloat16"):
+            raise PlanError(
+                f"graph_rewrites={plan.graph_rewrites!r} would compute in float32 and not in "
+                f"precision={plan.precision!r}, whose casts a rewritten graph lacks; set "
+                "graph_rewrites='none', or precision='float32'"
+            )
 
     def network(self, run, net):
         """Return the rewritten network, or the network itself if no rewrite is selected."""

@@ -261,3 +261,11 @@ def test_a_network_that_is_rewritten_learns_the_same():
 def test_a_rewrite_that_does_not_exist_is_refused_by_the_plan():
     with pytest.raises(PlanError, match="no rewrite is called 'bounds'; take none, usual, or some"):
         Plan(graph_rewrites="dead_taps+bounds")
+
+
+@pytest.mark.parametrize("precision", ["amp", "bfloat16"])
+@pytest.mark.parametrize("rewrites", ["usual", "relu6"])
+def test_mixed_precision_is_refused_with_what_to_set(precision, rewrites):
+    with pytest.raises(PlanError, match=r"would compute in float32 .* set graph_rewrites='none'"):
+        Plan(precision=precision, graph_rewrites=rewrites)
+    assert Plan(precision=precision, graph_rewrites="none").precision == precision
