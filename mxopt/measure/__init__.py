@@ -11,15 +11,17 @@ from mxopt.measure.files import find_experiments
 from mxopt.measure.interleave import interleave, ladder, left_over
 from mxopt.measure.packing import pack
 from mxopt.measure.process import run
-from mxopt.measure.statistics import Ratio, ratio
+from mxopt.measure.statistics import Difference, Ratio, difference, ratio
 from mxopt.measure.target import TimeToTarget, history, time_to_target
 
 __all__ = [
     "Ablation",
+    "Difference",
     "Experiment",
     "Ratio",
     "TimeToTarget",
     "ablate",
+    "difference",
     "find_experiments",
     "history",
     "interleave",

@@ -2,17 +2,13 @@ import json
 import math
 import multiprocessing
 
-import numpy as np
 import pytest
 from faults import within
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter, being_written, read_run
-from mxopt.measure import interleave, ladder, process, ratio, read_experiment, run
-from mxopt.measure.statistics import PAIRS_FOR_BOOTSTRAP
+from mxopt.measure import interleave, ladder, process, read_experiment, run
 
 
 def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
@@ -184,51 +180,6 @@ def test_an_unwritable_results_folder_is_refused_before_the_run(tmp_path):
     (tmp_path / "results").write_text("a file")
     with pytest.raises(RecordError, match="results"):
         run("toy:sleepy", Plan(), tmp_path / "results" / "a.jsonl")
-
-
-def test_ratio_is_the_geometric_mean_of_pairs():
-    assert ratio([4, 9], [2, 3]).value == pytest.approx(6**0.5)
-    assert ratio([2, 3], [4, 9], better="higher").value == pytest.approx(6**0.5)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "verdict"),
-    [
-        ([2.0, 2.1, 1.9], [1.0, 1.0, 1.0], "faster"),
-        ([1.0, 1.0, 1.0], [2.0, 2.1, 1.9], "slower"),
-        ([1.0, 2.0, 1.0], [2.0, 1.0, 1.1], "not significant"),
-        ([5.0], [1.0], "not significant"),
-        ([2.0, 2.1, 1.9, 2.0, 2.2, 2.0], [1.0] * 6, "faster"),
-    ],
-)
-def test_a_speed_up_is_claimed_only_if_the_interval_leaves_out_one(before, after, verdict):
-    assert ratio(before, after).verdict == verdict
-
-
-@pytest.mark.parametrize("bad", [[math.nan], [0.0], [-1.0], [math.inf], []])
-def test_a_ratio_of_no_figures_is_refused(bad):
-    with pytest.raises(ValueError, match="positive figures"):
-        ratio(bad, [1.0])
-
-
-@given(st.lists(st.floats(0.1, 10), min_size=2, max_size=12))
-def test_arms_that_change_places_invert_the_ratio_and_its_interval(figures):
-    forth, back = ratio(figures, [1.0] * len(figures)), ratio([1.0] * len(figures), figures)
-    inverse = 1 / forth.value, 1 / forth.high, 1 / forth.low
-    assert (back.value, back.low, back.high) == pytest.approx(inverse)
-
-
-@pytest.mark.parametrize("pairs", [3, 5, 8])
-def test_the_interval_covers_the_truth_about_as_often_as_it_says(pairs):
-    random = np.random.RandomState(0)
-    hits = 0
-    for _ in range(200):
-        before = 2 * np.exp(random.normal(0, 0.1, pairs))
-        after = np.exp(random.normal(0, 0.1, pairs))
-        found = ratio(before, after)
-        hits += found.low <= 2 <= found.high
-    # 95 % is promised; a percentile bootstrap of eight pairs is known to give a little less.
-    assert hits / 200 >= (0.9 if pairs < PAIRS_FOR_BOOTSTRAP else 0.85)
 
 
 def test_a_ladder_adds_one_lever_to_those_before_it():
