@@ -14,8 +14,11 @@ from mxopt.core import atomic, old_names, packed
 from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, read_run
+from mxopt.measure import claims
 from mxopt.measure.files import DESCRIPTION, record_files
 from mxopt.measure.statistics import Ratio, ratio
+
+AGAIN = "-again"
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,16 @@ class Experiment:
             for none.
         margin: how much of ``quality`` may be lost.
         target: a figure of epochs, higher being better. If given, arms are also compared by the
-            time until they first reach the final value of the baseline (:func:`time_to_target`).
+            time until they first reach ``goal`` (:func:`time_to_target`).
+        goal: value of ``target`` to be reached, fixed before measuring and the same for all seeds.
         pairs: the pairs that are compared, as (baseline, arm); None compares every arm with the
             first one, an empty list compares nothing.
+        headline: the pairs for the README, as (baseline, arm), named before measuring.
+        again: name of the arm that repeats another arm, called ``<arm>-again``. The ratio of the
+            two shows the noise of the measurement itself (A/A). Empty for none.
+        planned: number of runs of each arm, fixed before measuring; 0 if an old description does
+            not have it.
+        seeds: whether each repeat has its own seed, the same for every arm.
         options: options of the workload, for all arms.
         arm_options: ``{arm: options}``, added to ``options`` for single arms.
         orders: for an ablation, the orders in which its levers were added (``measure.ablation``).
@@ -54,7 +64,12 @@ class Experiment:
     quality: str = ""
     margin: float = 0.0
     target: str = ""
+    goal: float | None = None
     pairs: list | None = None
+    headline: list = field(default_factory=list)
+    again: str = ""
+    planned: int = 0
+    seeds: bool = False
     options: dict = field(default_factory=dict)
     arm_options: dict = field(default_factory=dict)
     orders: list = field(default_factory=list)
@@ -66,11 +81,19 @@ class Experiment:
         """The name of the first arm."""
         return next(iter(self.arms))
 
+    @property
+    def same_arms(self) -> tuple[str, str] | None:
+        """The A/A pair: an arm, and the arm that repeats it; None without one."""
+        return (self.again.removesuffix(AGAIN), self.again) if self.again else None
+
     def compared(self) -> list[tuple[str, str]]:
-        """Return the pairs of arms that are compared, as (baseline, arm)."""
+        """Return the pairs of arms that are compared, as (baseline, arm); the A/A pair is last."""
         if self.pairs is None:
-            return [(self.baseline, arm) for arm in self.arms if arm != self.baseline]
-        return [tuple(pair) for pair in self.pairs]
+            others = [arm for arm in self.arms if arm not in (self.baseline, self.again)]
+            pairs = [(self.baseline, arm) for arm in others]
+        else:
+            pairs = [tuple(pair) for pair in self.pairs]
+        return [*pairs, self.same_arms] if pairs and self.again else pairs
 
     def factors(self, arm: str, baseline: str | None = None) -> dict[str, tuple]:
         """Return everything in which two arms differ: switches, then options of the workload.
@@ -177,16 +200,24 @@ class Experiment:
             return None
         return ratio(before, after, self.better)
 
+    def unfinished(self, arm: str, baseline: str) -> str:
+        """Return how many of the planned runs two arms have; empty if they have all of them.
+
+        A result that is read before all planned runs are there could be picked by its value.
+        """
+        done = min(len(self.runs.get(name, [])) for name in (arm, baseline))
+        return f"unfinished: {done} of {self.planned} planned runs" if done < self.planned else ""
+
     def verdict(self, arm: str, baseline: str | None = None) -> str:
-        """Return what a pair of arms shows: its speed, and whether quality holds.
+        """Return what a pair of arms shows: its speed, and whether start and quality are equal.
 
         Args:
             arm: name of the arm.
             baseline: name of the arm it is compared with; the first one if None.
 
         Returns:
-            A few words, such as ``faster, test_mIoU holds``; why there is no ratio, if there is
-            none.
+            A few words, such as ``faster, test_mIoU holds`` (:mod:`mxopt.measure.claims`); why
+            there is no ratio, if there is none.
         """
         baseline = baseline or self.baseline
         found = self.ratio(arm, baseline)
@@ -198,22 +229,14 @@ class Experiment:
         return self.judge(found, arm, baseline)
 
     def judge(self, found: Ratio, arm: str, baseline: str) -> str:
-        """Return what a ratio of two arms shows; a speed-up is claimed only where quality holds.
+        """Return what a ratio of two arms shows (:func:`mxopt.measure.claims.judge`).
 
         Args:
             found: the ratio.
             arm: name of the arm.
             baseline: name of the arm it is compared with.
-
-        Returns:
-            The ratio's verdict; after ``faster``, whether quality holds.
         """
-        if not self.quality or found.verdict != "faster":
-            return found.verdict
-        before, after = self.median(baseline, self.quality), self.median(arm, self.quality)
-        if after >= before - self.margin:
-            return f"faster, {self.quality} holds"
-        return f"faster, {self.quality} lost: {before:.3f} to {after:.3f}"
+        return self.unfinished(arm, baseline) or claims.judge(self, found, arm, baseline)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write the description of the experiment beside its records, without the runs."""
@@ -232,7 +255,8 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
         The experiment; names of switches and options in old records are replaced by today's.
 
     Raises:
-        RecordError: ``path`` holds no experiment, or a record is damaged.
+        RecordError: ``path`` holds no experiment, a record is damaged, a run between two others is
+            missing (the pairs would not match), or there are more runs than planned.
     """
     path = Path(path)
     is_packed = path.is_file()
@@ -242,14 +266,29 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
             description = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         arms = _renamed(description)
         check_names(arms)
+        if description.get("again", "").removesuffix(AGAIN) not in {"", *arms}:
+            raise ValueError(f"no arm is repeated by {description['again']!r}")
         description["workload"] = old_names.workload(description["workload"])
         experiment = Experiment(**description, arms=arms, runs=runs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordError(f"{path} does not hold a readable experiment: {error}") from None
     if not is_packed:
         for arm, records in record_files(path, arms).items():
+            if missing := set(range(1, len(records) + 1)) - records.keys():
+                raise RecordError(f"{path}: run {min(missing)} of {arm} is missing")
             runs[arm] = [read_run(record) for record in records.values()]
+    _check_planned(path, experiment)
     return experiment
+
+
+def _check_planned(path: Path, experiment: Experiment) -> None:
+    """Make sure that no runs were added after the number of runs had been planned."""
+    for arm, runs in experiment.runs.items():
+        if experiment.planned and len(runs) > experiment.planned:
+            raise RecordError(
+                f"{path} has {len(runs)} runs of {arm}, and {experiment.planned} were planned; "
+                "for more runs, measure a new experiment"
+            )
 
 
 def _renamed(description: dict) -> dict[str, Plan]:

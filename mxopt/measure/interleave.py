@@ -9,14 +9,17 @@ import os
 from pathlib import Path
 
 from mxopt.core import old_names, progress_bar
-from mxopt.core.errors import RecordError
+from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, being_written, read_run
-from mxopt.measure.experiment import Experiment, check_names
-from mxopt.measure.files import packed_path
+from mxopt.measure.experiment import AGAIN, Experiment, check_names
+from mxopt.measure.files import DESCRIPTION, packed_path
 from mxopt.measure.options import check as check_options
 from mxopt.measure.process import run
 
+# Attributes of an experiment that must not be changed after a result could have been seen.
+DECIDED = ("planned", "again", "seeds", "figure", "better", "quality", "margin", "target", "goal",
+           "pairs", "headline")  # fmt: skip
 TRAIN = "mxopt.chapter.workloads:train"
 
 
@@ -60,20 +63,26 @@ def interleave(
     folder: str | os.PathLike,
     options: dict | None = None,
     arm_options: dict | None = None,
+    again: str = "",
     seeds: bool = False,
     resume: bool = False,
     **description,
 ) -> Experiment:
     """Run every arm once, then every arm again, ``repeats`` times, and write all records.
 
+    Each repeat begins with the next arm, so that no arm is always the first. The description of the
+    experiment is written with ``planned=repeats``: runs cannot be added afterwards.
+
     Args:
         name: name of the experiment; its records are ``folder/name/arm-01.jsonl`` and so on.
         workload: as for :func:`mxopt.measure.run`.
         arms: plans by name; the first is the baseline.
-        repeats: number of runs of each arm.
+        repeats: number of runs of each arm, decided before anything is measured.
         folder: folder of experiments.
         options: options of the workload, for all arms.
         arm_options: ``{arm: options}``, which replace some of ``options`` for single arms.
+        again: name of an arm that is measured twice; its second runs are those of an arm
+            ``<arm>-again``, and the ratio of the two shows the noise of the measurement.
         seeds: whether each repeat has its own seed, the same for every arm: the plan's, then the
             next number, and so on.
         resume: whether to continue an interrupted measurement: runs that ended are read and not
@@ -84,10 +93,18 @@ def interleave(
         The experiment with all its runs, whether they succeeded or not.
 
     Raises:
-        RecordError: an experiment of that name exists; with ``resume``, one with other plans or
-            options.
-        PlanError: the name of an arm cannot be part of a file name, or an option is unknown.
+        RecordError: an experiment of that name exists; with ``resume``, one with other plans,
+            options or repeats, or with another goal, margin or choice of pairs.
+        PlanError: the name of an arm cannot be part of a file name, an option is unknown, there is
+            no arm ``again``, or a headline pair is not compared.
     """
+    arm_options = dict(arm_options or {})
+    if again:
+        if again not in arms:
+            raise PlanError(f"no arm is called {again!r}; there are {', '.join(arms)}")
+        twin = again + AGAIN
+        arms = {**arms, twin: arms[again]}
+        arm_options.update({twin: arm_options[again]} if again in arm_options else {})
     check_names(arms)
     home = Path(folder) / name
     if packed_path(home).exists():
@@ -95,13 +112,19 @@ def interleave(
             f"{packed_path(home)} already holds this experiment; delete it to measure again"
         )
     experiment = Experiment(
-        name, workload, arms, options=options or {}, arm_options=arm_options or {},
-        runs={arm: [] for arm in arms}, **description,
+        name, workload, arms, options=options or {}, arm_options=arm_options,
+        again=again and twin, planned=repeats, seeds=seeds, runs={arm: [] for arm in arms},
+        **description,
     )  # fmt: skip
+    for pair in experiment.headline:
+        if tuple(pair) not in experiment.compared():
+            raise PlanError(f"the headline {' → '.join(pair)} is not a pair of {name}")
+    _check_begun(home, experiment, resume)
     label = experiment.title or name
     with progress_bar.track(label, repeats * len(arms)) as step:
         for repeat in range(1, repeats + 1):
-            for arm, plan in arms.items():
+            for arm in rotated(list(arms), repeat - 1):
+                plan = arms[arm]
                 step(f"{arm}, run {repeat} of {repeats}")
                 if repeat > 1 and experiment.runs[arm][0].status == "refused":
                     continue  # this machine would refuse it again
@@ -118,6 +141,45 @@ def interleave(
                 if repeat == 1 or resume:
                     experiment.save(home)
     return experiment
+
+
+def rotated(names: list[str], repeat: int) -> list[str]:
+    """Return names in the order of a repeat, which begins one name later than the repeat before.
+
+    Args:
+        names: the names.
+        repeat: number of the repeat, from 0.
+    """
+    first = repeat % len(names)
+    return names[first:] + names[:first]
+
+
+def _check_begun(home: Path, experiment: Experiment, resume: bool) -> None:
+    """Make sure that a measurement is not begun twice, nor resumed with other decisions.
+
+    Raises:
+        RecordError: the folder holds an experiment, and ``resume`` is false, or it has another
+            number of runs, goal, margin, ...
+    """
+    path = home / DESCRIPTION
+    if not path.exists():
+        return
+    if not resume:
+        raise RecordError(
+            f"{home} already holds an experiment, and records are never overwritten; "
+            "choose another results folder"
+        )
+    try:
+        begun = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise RecordError(f"{home} does not hold a readable experiment: {error}") from None
+    asked = json.loads(json.dumps({name: getattr(experiment, name) for name in DECIDED}))
+    for name, value in asked.items():
+        if name in begun and begun[name] != value:
+            raise RecordError(
+                f"{home} was begun with {name} = {begun[name]} and cannot be resumed with {value}, "
+                "for it is decided before measuring; measure a new experiment in another folder"
+            )
 
 
 def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | None:

@@ -39,14 +39,13 @@ def pack(folder: str | os.PathLike, path: str | os.PathLike) -> None:
         raise RecordError(f"{path} exists, and records are never overwritten; delete it first")
     experiment = read_experiment(folder)
     files = record_files(folder, experiment.arms)
-    for arm, own in files.items():
-        if missing := set(range(1, len(own) + 1)) - own.keys():
-            raise RecordError(f"{folder}: run {min(missing)} of {arm} is missing")
     runs = [(arm, number, file) for arm, own in files.items() for number, file in own.items()]
     for _, _, file in runs:
         if being_written(file):
             raise RecordError(f"{file} is being written by another process; wait for it")
-    runs.sort(key=lambda run: run[1])  # every arm's first run, every arm's second run, ...
+    started = {run.path: run.started for own in experiment.runs.values() for run in own}
+    # Every arm's first run, every arm's second run, ..., each time in the order of measuring.
+    runs.sort(key=lambda run: (run[1], started[run[2]]))
     lines = list(map(line_of, _events(runs)))
     description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
     head = {"event": "experiment", "format": FORMAT, "lines": 1 + len(lines), **description}

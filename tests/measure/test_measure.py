@@ -8,7 +8,8 @@ from faults import within
 from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter, being_written, read_run
-from mxopt.measure import interleave, ladder, process, read_experiment, run
+from mxopt.measure import interleave, ladder, pack, process, read_experiment, run
+from mxopt.measure.interleave import rotated
 
 
 def test_a_workload_runs_under_its_plan_and_leaves_a_record(tmp_path):
@@ -131,19 +132,97 @@ def test_a_diverged_run_keeps_its_record(tmp_path):
     assert list(done.steps())
 
 
-def test_arms_take_turns_and_read_back(tmp_path):
+def test_arms_are_interleaved_and_read_back(tmp_path):
     arms = {"before": Plan(batch_size=4), "after": Plan(batch_size=2)}
     measured = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path, title="Demo",
                           arm_options={"after": {"value": 0.5}})  # fmt: skip
-    stamps = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "demo").glob("*.jsonl")}
-    assert sorted(stamps, key=stamps.get) == [
-        f"{arm}-{repeat:02d}.jsonl" for repeat in (1, 2) for arm in arms
-    ]
+    started = {p.name: read_run(p).started for p in (tmp_path / "demo").glob("*.jsonl")}
+    assert sorted(started, key=started.get) == [
+        "before-01.jsonl", "after-01.jsonl", "after-02.jsonl", "before-02.jsonl",
+    ]  # fmt: skip
     for experiment in (measured, read_experiment(tmp_path / "demo")):
         assert experiment.figures("after") == [1.0, 1.0]
         assert experiment.ratio("after").value == pytest.approx(4)
         assert experiment.factors("after") == {"batch_size": (4, 2), "value": ("default", 0.5)}
-        assert experiment.title == "Demo"
+        assert (experiment.title, experiment.planned) == ("Demo", 2)
+    pack(tmp_path / "demo", tmp_path / "packed.jsonl")
+    lines = map(json.loads, (tmp_path / "packed.jsonl").read_text().splitlines())
+    starts = [(line["run"], line["arm"]) for line in lines if line["event"] == "start"]
+    assert starts == [(1, "before"), (1, "after"), (2, "after"), (2, "before")]
+
+
+def test_each_repeat_begins_with_the_next_arm():
+    assert [rotated(list("abc"), repeat)[0] for repeat in range(4)] == ["a", "b", "c", "a"]
+    assert rotated(list("abc"), 1) == ["b", "c", "a"]
+
+
+def test_an_arm_is_measured_again_with_the_same_plan_and_options(tmp_path):
+    arms = {"before": Plan(), "after": Plan(batch_size=2)}
+    measured = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path, seeds=True,
+                          again="after", arm_options={"after": {"value": 0.5}})  # fmt: skip
+    for experiment in (measured, read_experiment(tmp_path / "demo")):
+        assert experiment.again == "after-again"
+        assert experiment.compared() == [("before", "after"), ("after", "after-again")]
+        assert experiment.factors("after-again", "after") == {}
+        for first, second in zip(experiment.runs["after"], experiment.runs["after-again"]):
+            assert (first.plan, first.options) == (second.plan, second.options)
+        assert experiment.seeds
+    with pytest.raises(PlanError, match="no arm is called 'during'; there are before, after"):
+        interleave("other", "toy:sleepy", arms, repeats=1, folder=tmp_path, again="during")
+
+
+def test_headline_pairs_are_pairs_of_the_experiment(tmp_path):
+    arms = {"before": Plan(), "after": Plan(batch_size=2)}
+    how = {"repeats": 1, "folder": tmp_path}
+    with pytest.raises(PlanError, match="the headline after → before is not a pair of demo"):
+        interleave("demo", "toy:sleepy", arms, headline=[["after", "before"]], **how)
+    found = interleave("demo", "toy:sleepy", arms, headline=[("before", "after")], **how)
+    assert [tuple(pair) for pair in found.headline] == [("before", "after")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"repeats": 3}, "begun with planned = 2 and cannot be resumed with 3"),
+        ({"goal": 0.8}, "begun with goal = 0.9"),
+        ({"margin": 0.1}, "begun with margin = 0.0"),
+        ({"headline": [("one", "two")]}, r"begun with headline = \[\]"),
+        ({"again": "one"}, "begun with again = "),
+    ],
+)
+def test_decisions_are_not_changed_after_runs_were_seen(tmp_path, changed, says):
+    arms = {"one": Plan(), "two": Plan(batch_size=8)}
+    how = {"repeats": 2, "folder": tmp_path, "goal": 0.9, "resume": True}
+    interleave("demo", "toy:sleepy", arms, **how)
+    assert interleave("demo", "toy:sleepy", arms, **how).resumed == 4
+    with pytest.raises(RecordError, match=says):
+        interleave("demo", "toy:sleepy", arms, **{**how, **changed})
+
+
+def test_runs_are_not_added_to_a_finished_experiment(tmp_path):
+    arms = {"one": Plan(), "two": Plan(batch_size=8)}
+    interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path)
+    with pytest.raises(RecordError, match=r"already holds an experiment.*never overwritten"):
+        interleave("demo", "toy:sleepy", {"three": Plan()}, repeats=1, folder=tmp_path)
+    run("toy:sleepy", Plan(), tmp_path / "demo" / "one-03.jsonl")
+    with pytest.raises(RecordError, match="3 runs of one, and 2 were planned"):
+        read_experiment(tmp_path / "demo")
+
+
+def test_a_missing_run_does_not_shift_the_pairs(tmp_path):
+    interleave("demo", "toy:sleepy", {"one": Plan(), "two": Plan()}, repeats=2, folder=tmp_path)
+    (tmp_path / "demo" / "one-01.jsonl").unlink()
+    with pytest.raises(RecordError, match="demo: run 1 of one is missing"):
+        read_experiment(tmp_path / "demo")
+
+
+def test_a_part_of_the_planned_runs_shows_nothing(tmp_path):
+    arms = {"slow": Plan(batch_size=8), "fast": Plan()}
+    interleave("demo", "toy:sleepy", arms, repeats=3, folder=tmp_path)
+    assert read_experiment(tmp_path / "demo").verdict("fast") == "faster"
+    (tmp_path / "demo" / "fast-03.jsonl").unlink()
+    found = read_experiment(tmp_path / "demo")
+    assert found.verdict("fast") == "unfinished: 2 of 3 planned runs"
 
 
 def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):

@@ -89,5 +89,7 @@ def test_pairs_are_compared_by_the_time_to_target_and_the_quality_at_the_end():
         "before → good", "epochs: 1 → 2", "20 s", "2 s", "10.00 [10.00, 10.00], n = 3",
         "faster, test holds",
     ]  # fmt: skip
-    assert lossy[-1] == "faster, test lost: 0.800 to 0.790"
+    assert lossy[-1] == (
+        "faster, test lost: difference -0.0100 [-0.0100, -0.0100], n = 3, margin 0.005"
+    )
     assert never[3:] == ["infinite", "no ratio", "3 of 3 runs never reached the target"]
