@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import toy
 from mxnet import nd
 
@@ -20,13 +21,64 @@ def test_a_gradient_within_the_bound_stays_as_it_is():
     np.testing.assert_array_equal(gradients[0].asnumpy(), [3.0, 4.0])
 
 
-def test_a_gradient_that_is_no_number_spoils_all_and_one_that_overflows_becomes_zero():
-    spoilt = [nd.array([1.0]), nd.array([float("nan")])]
-    clip_by_norm(spoilt, 1.0)
-    assert np.isnan(spoilt[0].asscalar())
-    large = [nd.array([1e30, 1.0])]
-    clip_by_norm(large, 1.0)
-    np.testing.assert_array_equal(large[0].asnumpy(), [0.0, 0.0])
+def reference(gradients, max_norm):
+    """Clip in float64."""
+    gradients = [gradient.astype("float64") for gradient in gradients]
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
+    return [gradient * min(1.0, max_norm / norm if norm else 1.0) for gradient in gradients]
+
+
+@pytest.mark.parametrize("max_norm", [1e-30, 1e-26, 1e-6, 0.5, 1.0, 100.0, 1e20, 1e30])
+@pytest.mark.parametrize("size", [3e38, 1e25, 1e19, 1e5, 1.0, 1e-5, 1e-19, 1e-25, 1e-37])
+def test_finite_gradients_of_any_size_are_clipped_as_in_float64(size, max_norm):
+    random = np.random.RandomState(0)
+    gradients = [
+        (size * random.uniform(-1, 1, shape)).astype("float32") for shape in ((3, 4), (5,), (1, 1))
+    ]
+    expected = reference(gradients, max_norm)
+    clipped = [nd.array(gradient) for gradient in gradients]
+    clip_by_norm(clipped, max_norm)
+    for found, wanted in zip(clipped, expected):
+        if size > 1e39 * max_norm:  # float32 does not have the factor
+            assert (abs(found.asnumpy()) <= 2 * max_norm).all()
+        else:
+            np.testing.assert_allclose(found.asnumpy(), wanted, rtol=2e-5, atol=1e-43)
+
+
+def test_gradients_of_all_sizes_together():
+    gradients = [np.array([value], dtype="float32") for value in (1e25, 1e-25, -1.0, 0.0, 3e25)]
+    expected = reference(gradients, 1.0)
+    clipped = [nd.array(gradient) for gradient in gradients]
+    clip_by_norm(clipped, 1.0)
+    found = np.concatenate([gradient.asnumpy() for gradient in clipped])
+    np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-5, atol=1e-43)
+
+
+def test_the_norm_of_many_elements_loses_no_digits():
+    many = nd.ones((20_000_000,))
+    clip_by_norm([many], 1.0)
+    assert many[0].asscalar() == pytest.approx(20_000_000**-0.5, rel=1e-5)
+
+
+def test_zeros_stay_zeros():
+    zeros = [nd.zeros((2,))]
+    for max_norm in (0.0, 1e-30, 1.0):
+        clip_by_norm(zeros, max_norm)
+        np.testing.assert_array_equal(zeros[0].asnumpy(), [0.0, 0.0])
+
+
+def test_a_float16_gradient_whose_squares_overflow_float16_is_clipped():
+    gradients = [nd.array([3000.0, 4000.0], dtype="float16")]
+    clip_by_norm(gradients, 500.0)
+    np.testing.assert_allclose(gradients[0].asnumpy(), [300.0, 400.0], rtol=2e-3)
+
+
+@pytest.mark.parametrize("spoilt", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("max_norm", [1e-30, 1.0])
+def test_a_gradient_that_is_not_finite_makes_all_nan(spoilt, max_norm):
+    gradients = [nd.array([1.0]), nd.array([float(spoilt), 2.0])]
+    clip_by_norm(gradients, max_norm)
+    assert np.isnan(np.concatenate([gradient.asnumpy() for gradient in gradients])).all()
 
 
 def test_clipping_bounds_every_update():
