@@ -12,13 +12,14 @@ from mxopt.measure.interleave import interleave, ladder, left_over
 from mxopt.measure.packing import pack
 from mxopt.measure.process import run
 from mxopt.measure.statistics import Difference, Ratio, difference, ratio
-from mxopt.measure.target import TimeToTarget, history, time_to_target
+from mxopt.measure.target import Reach, TimeToTarget, history, time_to_target
 
 __all__ = [
     "Ablation",
     "Difference",
     "Experiment",
     "Ratio",
+    "Reach",
     "TimeToTarget",
     "ablate",
     "difference",

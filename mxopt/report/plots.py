@@ -123,6 +123,8 @@ def lines(experiment: Experiment, across: str, by):
 def curves(experiment: Experiment, event_figure: str = "train_loss"):
     """Plot a figure of epochs, and of the checks within them, against seconds of training.
 
+    The curves begin at step 0 where its score is recorded; a fixed target is a dashed line.
+
     Args:
         experiment: the experiment.
         event_figure: name of the figure, such as ``train_loss`` or ``validation_mIoU``.
@@ -137,6 +139,8 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
             axes.plot(*zip(*points), label=label, color=COLOURS[index % len(COLOURS)],
                       marker=MARKERS[index % len(MARKERS)], markersize=3, alpha=0.8)  # fmt: skip
             label = None
+    if event_figure == experiment.target and experiment.goal is not None:
+        axes.axhline(experiment.goal, color="0.4", linestyle="--", linewidth=1, label="target")
     axes.set_xlabel("seconds of training")
     axes.set_ylabel(figure_name(event_figure))
     axes.legend(fontsize="small", frameon=False)

@@ -11,13 +11,16 @@ import math
 import statistics
 from dataclasses import dataclass, field, replace
 
-from mxopt.measure import Ablation, Experiment, TimeToTarget, time_to_target
+from mxopt.measure import Ablation, Experiment, Reach, TimeToTarget, time_to_target
+from mxopt.measure.target import bounded, misses
 from mxopt.report import book
 
 TIMES = " \N{MULTIPLICATION SIGN} "
 # Columns of every table of pairs.
 DIFFERS = "what differs"
 PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
+# Columns of the table of times to the target.
+TARGETS = [*PAIRS[:-1], "shorter steps [95 %]", "fewer steps [95 %]", "needed", PAIRS[-1]]
 # Longest cell, in characters; with longer ones the figures would not fit on the screen.
 LONGEST_CELL = 100
 
@@ -92,7 +95,7 @@ def number(value: float | str, unit: str = "") -> str:
         return value
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "infinite"
-    if unit == "s" and abs(value) < 1e-3:
+    if unit == "s" and 0 < abs(value) < 1e-3:
         value, unit = value * 1e6, "µs"
     digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{digits} {unit}".strip()
@@ -142,28 +145,70 @@ def clocks(experiment: Experiment) -> Table:
 
 
 def targets(experiment: Experiment) -> Table:
-    """Return a table of the times until an arm reaches the final quality of the baseline.
+    """Return a table of the times until an arm reaches the target, and of their two factors.
 
-    The table shows medians over the pairs of runs; the time of a run that never reaches the target
-    is infinite.
+    The time is the seconds of a step, preparation included, times the steps needed. The table shows
+    medians over the runs. A run that never reaches the target is censored at the seconds that it
+    trained, and the ratio is then a bound.
     """
     rows = []
     for baseline, arm in experiment.compared():
         found = time_to_target(experiment, arm, baseline=baseline)
-        times = [
-            number(statistics.median(seconds), "s") if seconds else "not measured"
-            for seconds in (found.before, found.after)
-        ]
         if found.ratio:
-            result = [str(found.ratio), experiment.judge(found.ratio, arm, baseline)]
+            steps = found.steps and bounded(found.steps, found.bound)
+            claim, missed = (
+                experiment.judge(found.ratio, arm, baseline),
+                misses(found, arm, baseline),
+            )
+            result = [
+                bounded(found.ratio, found.bound),
+                str(found.step or "not recorded"),
+                steps or "not recorded",
+                _needed(experiment, found),
+                f"{claim}; {missed}" if missed else claim,
+            ]
         else:
-            count = len(found.targets)
-            result = ["no ratio", f"{found.missed} of {count} runs never reached the target"]
+            result = ["no ratio", "", "", "", found.why]
         differing = factors(experiment.factors(arm, baseline))
+        times = [_median_time(found.before), _median_time(found.after)]
         rows.append([f"{baseline} → {arm}", differing, *times, *result])
     goal = figure_name(experiment.target)
-    about = f"seconds until {goal} reaches its final value in the first arm's run of the same seed"
-    return Table(PAIRS, rows, _caption(experiment, about)).with_notes(DIFFERS)
+    if experiment.goal is None:
+        about = (
+            f"seconds until {goal} reaches its final value in the first arm's run of the same seed"
+        )
+    else:
+        about = f"seconds until {goal} reaches {experiment.goal:g}, fixed before measuring"
+    about += (
+        "; the ratio is that of the seconds a step, preparation included, times that of the steps"
+    )
+    return Table(TARGETS, rows, _caption(experiment, about)).with_notes(DIFFERS)
+
+
+def _median_time(runs: list[Reach]) -> str:
+    """Return the median time to the target, or how long the median run trained without it."""
+    if not runs:
+        return "not measured"
+    middle = sorted(runs, key=lambda run: (not run.reached, run.seconds))[len(runs) // 2]
+    if not middle.reached:
+        return f"not in {number(middle.seconds, 's')}"
+    reached_all = all(run.reached for run in runs)
+    seconds = statistics.median(run.seconds for run in runs) if reached_all else middle.seconds
+    return number(seconds, "s")
+
+
+def _needed(experiment: Experiment, found: TimeToTarget) -> str:
+    """Return the median samples or tokens until the target, before → after."""
+    medians = []
+    for runs in (found.before, found.after):
+        if not all(run.reached and run.size for run in runs):
+            return "not reached by all" if any(found.missed) else "not recorded"
+        medians.append(statistics.median(run.size for run in runs))
+    epochs = (
+        epoch for runs in experiment.runs.values() for run in runs for epoch in run.all("epoch")
+    )
+    unit = "tokens" if "tokens" in next(epochs, {}) else "samples"
+    return f"{medians[0]:,.0f} → {medians[1]:,.0f} {unit}"
 
 
 def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table:
@@ -206,15 +251,12 @@ def target(found: TimeToTarget, name: str) -> Table:
         name: name of the metric, such as ``validation mIoU``.
     """
     rows = [
-        [str(pair), number(goal), number(before, "s"), _reached(after)]
+        [str(pair), number(goal), _reached(before), _reached(after)]
         for pair, (goal, before, after) in enumerate(
             zip(found.targets, found.before, found.after), start=1
         )
     ]
-    if found.ratio:
-        caption = f"times faster: {found.ratio} ({found.ratio.verdict})"
-    else:
-        caption = f"no ratio: {found.missed} of {len(rows)} runs never reached the target"
+    caption = f"times sooner: {found} ({found.ratio.verdict})" if found.ratio else str(found)
     columns = ["pair", f"target ({name})", "reached by before", "reached by after"]
     return Table(columns, rows, caption)
 
@@ -278,8 +320,9 @@ def operators(experiment: Experiment, most: int = 10) -> Table:
     return Table(["operator", *experiment.arms], rows, _caption(experiment, about))
 
 
-def _reached(seconds: float) -> str:
-    return number(seconds, "s") if math.isfinite(seconds) else "never"
+def _reached(run: Reach) -> str:
+    seconds = number(run.seconds, "s")
+    return seconds if run.reached else f"not in {seconds}"
 
 
 def factors(differing: dict[str, tuple]) -> str:
