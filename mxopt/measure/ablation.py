@@ -23,7 +23,7 @@ from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.measure.experiment import Experiment
 from mxopt.measure.interleave import interleave, ladder
-from mxopt.measure.statistics import Ratio, ratio
+from mxopt.measure.statistics import Ratio, interval
 
 # The largest number of levers that are measured in every order, which takes 2 ** 4 arms.
 EXACT_LEVERS = 4
@@ -85,16 +85,16 @@ class Ablation:
                 logs[arm_name(without, self.levers)] - logs[arm_name(with_it, self.levers)]
             )
         sign = 1 if self.experiment.better == "lower" else -1
-        runs = np.mean(gains, axis=0)
-        found = ratio(np.exp(sign * runs), np.ones_like(runs))
-        if self.exact:
-            return found
-        # The orders are a sample: their spread widens the interval, as an independent error.
-        spread = 1.96 * np.std(np.mean(gains, axis=1), ddof=1) / math.sqrt(len(self.orders))
-        low, high = (math.hypot(math.log(end / found.value), spread) for end in
-                     (found.low, found.high))  # fmt: skip
-        return Ratio(found.value, found.value * math.exp(-low), found.value * math.exp(high),
-                     found.pairs)  # fmt: skip
+        value, _, high = interval(sign * np.mean(gains, axis=0))
+        half = high - value
+        if not self.exact:
+            # The orders are a sample: their spread widens the interval, as an independent error.
+            # An order and its reverse are not independent; their mean is one value of the sample.
+            means = np.mean(gains, axis=1).reshape(-1, 2).mean(axis=1)
+            mean, _, high = interval(means)
+            half = math.hypot(half, high - mean)
+        ends = (float(np.exp(log)) for log in (value, value - half, value + half))
+        return Ratio(*ends, len(gains[0]))
 
     def interaction(self) -> float:
         """Return the whole divided by the product of the effects of all levers alone.
@@ -133,7 +133,8 @@ def orders(levers, samples: int = 12, seed: int = 0) -> list[tuple[str, ...]]:
         seed: of the sampling.
 
     Returns:
-        Every order of up to four levers; otherwise a sample, with the reverse of each order.
+        Every order of up to four levers, and of more levers if there are no more than ``samples``;
+        otherwise a sample, each order followed by its reverse.
 
     Raises:
         PlanError: there are no levers.
@@ -141,7 +142,7 @@ def orders(levers, samples: int = 12, seed: int = 0) -> list[tuple[str, ...]]:
     levers = list(levers)
     if not levers:
         raise PlanError("an ablation needs at least one lever")
-    if len(levers) <= EXACT_LEVERS:
+    if len(levers) <= EXACT_LEVERS or samples >= math.factorial(len(levers)):
         return list(itertools.permutations(levers))
     generator, found = random.Random(seed), [tuple(levers), tuple(levers[::-1])]
     while len(found) < samples:

@@ -1,9 +1,11 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from mxopt import report
 from mxopt.core.errors import PlanError
@@ -78,6 +80,38 @@ def test_orders_come_with_their_reverse():
     assert found[0] == tuple("abcdef")
     with pytest.raises(PlanError, match="at least one lever"):
         orders([])
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("samples", [119, 120, 121, 1000])
+def test_no_more_orders_are_sampled_than_there_are(samples):
+    found = orders("abcde", samples)
+    assert len(found) == len(set(found)) == 120
+
+
+def test_an_order_and_its_reverse_count_once_in_the_interval():
+    """Twelve orders are six independent pairs."""
+    levers = tuple("abcdef")
+    random = np.random.RandomState(0)
+    times = {}
+    found = ablation(
+        lambda chosen: times.setdefault(frozenset(chosen), math.exp(random.normal())), levers
+    )
+    gains = np.array([
+        math.log(times[frozenset(order[: order.index("a")])]
+                 / times[frozenset(order[: order.index("a") + 1])])
+        for order in found.orders
+    ])  # fmt: skip
+    pairs = gains.reshape(6, 2).mean(axis=1)
+    half = stats.t.ppf(0.975, 5) * pairs.std(ddof=1) / math.sqrt(6)
+    share = found.share("a")
+    assert math.log(share.high / share.value) == pytest.approx(half)
+    assert math.log(share.value / share.low) == pytest.approx(half)
+
+
+def test_a_sample_of_orders_measured_once_has_no_error_of_the_runs():
+    share = ablation(lambda chosen: 100 - len(chosen), tuple("abcdef"), repeats=1).share("a")
+    assert (share.low, share.high) == (0, math.inf)
 
 
 def test_throughput_is_better_when_higher():
