@@ -18,6 +18,7 @@ from mxopt.chapter import tiers
 from mxopt.chapter.settings import FROM_SCRATCH, NEEDS, SETTINGS
 from mxopt.core.errors import DataError, PlanError, RecordError
 from mxopt.core.plan import Plan
+from mxopt.data.pretrained import gluoncv_weights
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def open_lab(
         DeviceError: the ``gpu`` tier was requested, and no GPU can be used.
         RecordError: the folder cannot be written, or already holds records of this notebook and
             ``MXOPT_RESUME`` is not set.
+        DataError: the weights that the tier fine-tunes are unavailable.
     """
     if chapter not in SETTINGS:
         raise PlanError(f"no notebook is called {chapter!r}; there are {', '.join(SETTINGS)}")
@@ -151,6 +153,8 @@ def open_lab(
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")
         settings = SETTINGS[chapter]["smoke"]
+    if settings["training"].get("network") == "deeplab_resnet101":
+        gluoncv_weights("deeplab_resnet101_coco")
     if settings["training"].get("pretrained"):
         settings = _with_pretrained(settings)
     if os.environ.get("MXOPT_LONG") if long is None else long:

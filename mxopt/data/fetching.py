@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mxopt.core.errors import DataError
+from mxopt.data import pretrained
 from mxopt.data.registry import Source, source
 from mxopt.data.sources import Location, locate, verify
 
@@ -45,7 +46,7 @@ def fetch(
     """Make data sets available and report one row for each when it is done.
 
     Args:
-        names: of the data sets.
+        names: of the data sets; names in ``pretrained.NAMES`` are GluonCV's weights.
         check: whether to hash local copies too; a download is always hashed.
         report: called with the text of each row.
 
@@ -56,7 +57,12 @@ def fetch(
         DataError: a name is unknown; nothing is fetched then.
     """
     rows = []
-    for wanted in [source(name) for name in names]:
+    for wanted in [name if name in pretrained.NAMES else source(name) for name in names]:
+        if isinstance(wanted, str):
+            row = _fetch_weights(wanted)
+            report(str(row))
+            rows.append(row)
+            continue
         try:
             location = locate(wanted.name)
             if check and location.kind == "real" and location.origin != "upstream":
@@ -69,6 +75,15 @@ def fetch(
         report(str(row))
         rows.append(row)
     return rows
+
+
+def _fetch_weights(name: str) -> Fetched:
+    try:
+        path = pretrained.gluoncv_weights(name)
+    except DataError as error:
+        return Fetched(name, None, problem=str(error))
+    location = Location(name, path, "real", "GluonCV", "")
+    return Fetched(name, location, size=path.stat().st_size, hash_checked=True)
 
 
 def _size(wanted: Source, location: Location) -> int:

@@ -12,9 +12,9 @@ import mxnet as mx
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from mxopt.core.errors import DataError, PlanError
+from mxopt.core.errors import PlanError
 from mxopt.core.recipe import Data, Recipe
-from mxopt.data.download import FETCH_ERRORS
+from mxopt.data.pretrained import gluoncv_weights
 from mxopt.recipes.segmentation.mobilenet_deeplab import STAGES
 from mxopt.recipes.segmentation.transform import Transform, check_side
 
@@ -79,15 +79,10 @@ def _deeplab_resnet101(contexts, classes: int, size: int):
     from gluoncv import model_zoo
     from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
 
-    try:
-        net = model_zoo.get_model(
-            "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
-        )
-    except FETCH_ERRORS as error:
-        raise DataError(
-            f"GluonCV could not download the weights of deeplab_resnet101_coco ({error}). Connect "
-            "to the network, or put GluonCV's files under ~/.mxnet/models."
-        ) from error
+    gluoncv_weights("deeplab_resnet101_coco")
+    net = model_zoo.get_model(
+        "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
+    )
     with net.name_scope():
         net.head = _DeepLabHead(classes, height=size // 8, width=size // 8)
     net.head.initialize(mx.init.Xavier(), ctx=contexts)

@@ -204,13 +204,14 @@ def test_a_recipe_that_is_not_there_is_refused(name, says):
     sees="GluonCV could not download the weights of deeplab_resnet101_coco (no route to host). "
     "Connect to the network",
 )
-def test_weights_that_gluoncv_cannot_download_raise_a_data_error(monkeypatch, sees):
-    from gluoncv import model_zoo
+def test_weights_that_gluoncv_cannot_download_raise_a_data_error(monkeypatch, tmp_path, sees):
+    from gluoncv.model_zoo import model_store
 
-    def get_model(*_, **__):
+    def download(*_, **__):
         raise OSError("no route to host")
 
-    monkeypatch.setattr(model_zoo, "get_model", get_model)
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    monkeypatch.setattr(model_store, "download", download)
     recipe = segmentation(network="deeplab_resnet101")
     with sees.raised(DataError):
         recipe.network([mx.cpu()])
