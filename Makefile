@@ -17,6 +17,10 @@ RESUME ?=
 TEST_PROCESSES ?= 2
 PYTEST := -m pytest -n $(TEST_PROCESSES) --dist worksteal
 ALL := -m 'slow or not slow'
+ON_NUMPY2 := tests/compat tests/train/test_fit.py tests/methods/precision
+REPORTS := .pytest_cache/reports
+TOOLS ?=
+TOOLS_READY := $(CLUSTER)/.ready $(PEERS)/.ready .venv-cu112/.ready
 # The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
@@ -34,13 +38,23 @@ reproduce: setup  ## set up, pick what this machine can do, run the notebooks, l
 
 test: setup  ## set up and run the quick tests
 	$(BIN)/python $(PYTEST)
-	@echo 'The quick tests passed. "make test-all" also runs the slow ones, and those on NumPy 2.'
+	@echo 'The quick tests passed. "make test-all" runs all, also on NumPy 2.'
 
 test-slow: setup $(NUMPY2)/.ready  ## run what "make test" leaves out: slow tests, and NumPy 2
 	$(BIN)/python $(PYTEST) -m slow
-	$(NUMPY2)/bin/python $(PYTEST) $(ALL) tests/compat tests/train/test_fit.py tests/methods/precision
+	$(NUMPY2)/bin/python $(PYTEST) $(ALL) $(ON_NUMPY2)
 
-test-all: test test-slow  ## run all tests
+# Tests that need other tools run where these are set up, and are listed at the end where not:
+# ssh and MPI ($(CLUSTER)), PyTorch ($(PEERS)), the CUDA 11 wheels (.venv-cu112).
+test-all: setup $(NUMPY2)/.ready  ## run all tests, and list the skipped ones (TOOLS=1 sets up what they need)
+	$(if $(TOOLS),-$(MAKE) --keep-going $(TOOLS_READY))
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	-$(BIN)/python $(PYTEST) $(ALL) --junitxml $(REPORTS)/all.xml
+	-$(NUMPY2)/bin/python $(PYTEST) $(ALL) --junitxml $(REPORTS)/numpy2.xml $(ON_NUMPY2)
+	-@[ ! -e .venv-cu112/.ready ] || .venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels \
+	  --junitxml $(REPORTS)/cu112.xml
+	@$(BIN)/python tests/summary.py $(REPORTS)/all.xml $(REPORTS)/numpy2.xml \
+	  $$([ ! -e .venv-cu112/.ready ] || echo $(REPORTS)/cu112.xml)
 
 doctor: setup  ## report what is installed, what is missing, and how to fix it
 	@$(BIN)/mxopt doctor $(if $(TIER),--tier $(TIER))
