@@ -57,12 +57,15 @@ class Lab:
             workload: ``module:function``, or a function of :mod:`mxopt.chapter.workloads`.
             arms: plans by name; the first is the baseline.
             **how: other arguments of :func:`mxopt.measure.interleave`; ``repeats`` is the tier's
-                unless given.
+                and ``again`` the first arm unless given. What compares nothing has no second arm.
         """
         workload = workload if ":" in workload else f"mxopt.chapter.workloads:{workload}"
+        how = {"repeats": self.settings["repeats"], **how}
+        if how["repeats"] > 1 and how.get("pairs") != []:
+            how.setdefault("again", next(iter(arms)))
         return measure.interleave(
             name, workload, arms, folder=self.folder, resume=self.resume,
-            **{"repeats": self.settings["repeats"], **how},
+            **how,
         )  # fmt: skip
 
     def ablate(self, name: str, workload: str, before: Plan, levers: dict[str, dict],
@@ -77,7 +80,7 @@ class Lab:
             **how: other arguments of :func:`mxopt.measure.ablate`; ``repeats`` is the tier's unless
                 given.
         """
-        how = {"repeats": self.settings["repeats"], **how}
+        how = {"repeats": self.settings["repeats"], "again": "before", **how}
         return measure.ablate(name, f"mxopt.chapter.workloads:{workload}", before, levers,
                               folder=self.folder, resume=self.resume, **how)  # fmt: skip
 

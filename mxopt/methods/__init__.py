@@ -45,9 +45,9 @@ METHODS: tuple[type[Method], ...] = (
     ReLU6Stages,
     CpuOperators,
     FusedLoss,
-    GraphRewrites,
-    Precision,
     LayerFreezing,
+    GraphRewrites,  # the trained part, if some stages are frozen
+    Precision,
     Hybridize,
     # the samples
     InputPipeline,

@@ -1,5 +1,6 @@
 """Reports: tables, plots and pages, all computed from run records."""
 
+from mxopt.report.goals import goals
 from mxopt.report.tables import (
     DIFFERS,
     PAIRS,
@@ -31,6 +32,7 @@ __all__ = [
     "data_kind",
     "factors",
     "figure_name",
+    "goals",
     "number",
     "operators",
     "tables",

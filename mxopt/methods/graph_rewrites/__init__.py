@@ -32,7 +32,7 @@ def chosen(switch: str) -> tuple[str, ...]:
 
 
 class GraphRewrites(Method):
-    """Rewrites the new network, for the shape of the recipe's samples."""
+    """Rewrites the network, or the part that is trained, for the shape of the recipe's samples."""
 
     switches = ("graph_rewrites",)
 
@@ -51,11 +51,19 @@ class GraphRewrites(Method):
             )
 
     def network(self, run, net):
-        """Return the rewritten network, or the network itself if no rewrite is selected."""
+        """Return the rewritten network, or the network itself if no rewrite is selected.
+
+        Frozen stages are left as they are: they run once for each sample.
+        """
         from mxopt.methods.graph_rewrites.optimize import optimize
 
         rewrites = chosen(run.plan.graph_rewrites)
-        return optimize(net, *run.example(), rewrites=rewrites) if rewrites else net
+        if not rewrites:
+            return net
+        if run.frozen is None:
+            return optimize(net, *run.example(), rewrites=rewrites)
+        run.learning = optimize(run.learning, run.frozen(*run.example()), rewrites=rewrites)
+        return net
 
 
 __getattr__ = exports(__name__, optimize="optimize", Optimized="optimize", REWRITES="optimize")
