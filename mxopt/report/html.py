@@ -17,7 +17,7 @@ from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment
 from mxopt.measure.files import plots_folder
-from mxopt.report import book_tables, plots, results
+from mxopt.report import book_tables, pairs, plots, results
 
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -58,9 +58,8 @@ def page(folder: str | Path) -> str:
     folder = Path(folder)
     found = results.read_experiments(folder)
     experiments = [experiment for _, experiment in found]
-    best = results.best_pairs(experiments)
-    overview = plots.intervals({_short(row[0]): ratio for ratio, row in best},
-                               "The pair with the largest ratio of each experiment")  # fmt: skip
+    named = {_short(row.title): row.ratio for row in pairs.headlines(experiments) if row.ratio}
+    overview = _address(plots.intervals(named, "Headline pairs")) if named else ""
     chapters: dict[str, list[Section]] = {}
     for path, experiment in found:
         section = _section(path, folder, experiment)
@@ -74,7 +73,7 @@ def page(folder: str | Path) -> str:
     kinds = sorted({report.data_kind(experiment) for experiment in experiments})
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     return template.render(
-        facts=facts, kinds=kinds, chapters=chapters, titles=TITLES, overview=_address(overview),
+        facts=facts, kinds=kinds, chapters=chapters, titles=TITLES, overview=overview,
         verdicts=book_tables.comparisons(experiments)._repr_html_(),
         printed=book_tables.figures(experiments)._repr_html_(),
         runs=sum(len(runs) for e in experiments for runs in e.runs.values()),

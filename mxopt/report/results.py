@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,12 +11,15 @@ from mxopt import measure, report
 from mxopt.core import atomic
 from mxopt.core.errors import RecordError
 from mxopt.core.records import Run
-from mxopt.measure import Experiment, Ratio, find_experiments, read_experiment, time_to_target
+from mxopt.measure import Experiment, find_experiments, read_experiment
 from mxopt.measure.files import packed_path, plots_folder
-from mxopt.report import book, book_tables
+from mxopt.measure.statistics import CONFIDENCE
+from mxopt.report import book, book_tables, pairs
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
+# A ratio as tables show it, such as "1.52 [1.40, 1.65], n = 6", or a bound.
+INTERVAL = re.compile(r"(?:\[[^\]]+\]|\(95 %: [^)]+\)), n = \d")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -98,12 +102,47 @@ def pack(results: str | Path, destination: str | Path) -> list[Path]:
     return packed
 
 
-def page(folder: str | Path) -> str:
-    """Return the Markdown of the page: the machine, then tables and plots of each experiment."""
+def processors(folder: str | Path) -> dict[str, Path]:
+    """Return the folders of several processors, by their names.
+
+    A folder holds the results of several processors if its experiments are two levels below its
+    subfolders, as in ``results/epyc/8_1/engine.jsonl``.
+
+    Args:
+        folder: the results folder.
+
+    Returns:
+        Empty if the folder holds the results of one processor only.
+
+    Raises:
+        RecordError: there are experiments of both kinds.
+    """
     folder = Path(folder)
+    parts = [path.relative_to(folder).parts for path in find_experiments(folder) if path != folder]
+    names = sorted({found[0] for found in parts if len(found) > 2})
+    if names and any(len(found) <= 2 for found in parts):
+        raise RecordError(
+            f"{folder} holds experiments beside the folders of {', '.join(names)}; move them into "
+            "a folder named after their processor"
+        )
+    return {name: folder / name for name in names}
+
+
+def page(folder: str | Path) -> str:
+    """Return the Markdown of a results folder's page.
+
+    It has the machine, then tables and plots of each experiment; for results of several processors,
+    what held on all of them, and links to their own pages.
+    """
+    folder = Path(folder)
+    several = processors(folder)
+    if several:
+        links = "\n".join(f"- [{name}]({name}/{PAGE})" for name in several)
+        return "\n\n".join(["# Results", links, "## What held on every processor",
+                            str(pairs.held(experiments_by_processor(folder)))]) + "\n"  # fmt: skip
     experiments = read_experiments(folder)
     runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
-    parts = ["# Results", *_heading(folder, runs)]
+    parts = []
     for path, experiment in experiments:
         parts += [f"## {experiment.title or experiment.name}"]
         parts += map(str, report.tables(experiment))
@@ -113,59 +152,44 @@ def page(folder: str | Path) -> str:
             parts += ["The book's figures, from another machine, and ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
     measured = [experiment for _, experiment in experiments]
-    parts += ["## Comparison with the book", str(book_tables.comparisons(measured))]
-    parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
-    return "\n\n".join(parts) + "\n"
+    last = ["## Comparison with the book", str(book_tables.comparisons(measured))]
+    last += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
+    heading = ["# Results", *_heading(folder, runs), multiplicity("\n".join(parts))]
+    return "\n\n".join([*heading, *parts, *last]) + "\n"
+
+
+def multiplicity(text: str) -> str:
+    """Return how many intervals a text shows, and how many would exclude 1 by chance."""
+    count = len(INTERVAL.findall(text))
+    return (
+        f"This page shows {count} intervals, without the comparison with the book. If nothing had "
+        f"any effect, about {(1 - CONFIDENCE) * count:.0f} of them would still exclude 1 (or a "
+        "difference of 0), by chance."
+    )
+
+
+def pages(folder: str | Path) -> dict[Path, str]:
+    """Return the text of the page of a results folder, and of each processor's, by their paths."""
+    folder = Path(folder)
+    return {home / PAGE: page(home) for home in (folder, *processors(folder).values())}
 
 
 def write_page(folder: str | Path) -> Path:
-    """Write the page into the results folder and return its path."""
-    path = Path(folder) / PAGE
-    atomic.replace_text(path, page(folder))
-    return path
+    """Write the page into the results folder, and those of its processors; return its path."""
+    for path, text in pages(folder).items():
+        atomic.replace_text(path, text)
+    return Path(folder) / PAGE
 
 
-def headline(folder: str | Path) -> report.Table:
-    """Return the README's table: for every experiment the pair with the largest ratio.
-
-    Pairs whose quality fell are left out, unless an experiment has no others.
-    """
-    rows = [row for _, row in best_pairs([e for _, e in read_experiments(folder)])]
-    return report.Table(["experiment", *report.PAIRS[1:]], rows).with_notes(report.DIFFERS)
+def experiments_by_processor(folder: str | Path) -> dict[str, list[Experiment]]:
+    """Return the experiments of each processor; the name is empty if there is only one."""
+    homes = processors(folder) or {"": Path(folder)}
+    return {name: [e for _, e in read_experiments(home)] for name, home in homes.items()}
 
 
-def best_pairs(experiments: list[Experiment]) -> list[tuple[Ratio, list[str]]]:
-    """Return for every experiment the pair with the largest ratio.
-
-    Returns:
-        Pairs of the ratio and its row of the table. An experiment with a target has two: one for
-        its figure, and one for the time to the target.
-    """
-    found = []
-    for experiment in experiments:
-        table, title = report.comparison(experiment), experiment.title or experiment.name
-        found += _best(title, experiment, table, Experiment.ratio)
-        if experiment.target:
-            title = f"{title}, time to target"
-            found += _best(title, experiment, report.targets(experiment), _target_ratio)
-    return found
-
-
-def _best(title, experiment, table, ratio) -> list[tuple[Ratio, list[str]]]:
-    found = []
-    for (baseline, arm), (pair, _, *cells) in zip(experiment.compared(), table.rows):
-        better = ratio(experiment, arm, baseline)
-        if better is None:
-            continue
-        differing = report.factors(experiment.factors(arm, baseline))
-        found.append((better, [f"{title}: {pair}", differing, *cells]))
-    # A pair that lost quality is taken only if there is no other.
-    held = [pair for pair in found if " lost:" not in pair[1][-1]]
-    return [max(held or found, key=lambda pair: pair[0].value)] if found else []
-
-
-def _target_ratio(experiment: Experiment, arm: str, baseline: str):
-    return time_to_target(experiment, arm, baseline=baseline).ratio
+def headline(folder: str | Path) -> report.Table | str:
+    """Return the README's table (:func:`mxopt.report.pairs.headline`)."""
+    return pairs.headline(experiments_by_processor(folder))
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:
@@ -207,8 +231,10 @@ def _heading(folder: Path, runs: list[Run]) -> list[str]:
         "\n".join(lines),
         "Every figure below is computed from the run records in this folder. A ratio is the "
         "geometric mean over pairs of interleaved runs, with its 95 % interval; above 1 is better. "
-        "A speed-up is claimed only if the interval excludes 1 and quality holds. An option that "
-        "an arm does not set is shown as `default`.",
+        "A speed-up is claimed only if the interval excludes 1, both arms start the same, and the "
+        "interval of the difference in quality lies above minus the margin. The pair `arm → "
+        "arm-again` measures the same arm twice. An option that an arm does not set is shown as "
+        "`default`.",
     ]
 
 

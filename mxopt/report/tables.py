@@ -12,6 +12,7 @@ import statistics
 from dataclasses import dataclass, field, replace
 
 from mxopt.measure import Ablation, Experiment, Reach, TimeToTarget, time_to_target
+from mxopt.measure.claims import trained
 from mxopt.measure.target import bounded, misses
 from mxopt.report import book
 
@@ -21,6 +22,8 @@ DIFFERS = "what differs"
 PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
 # Columns of the table of times to the target.
 TARGETS = [*PAIRS[:-1], "shorter steps [95 %]", "fewer steps [95 %]", "needed", PAIRS[-1]]
+# Figure of the CPU seconds of a training, all threads together.
+CPU_SECONDS = "cpu_seconds"
 # Longest cell, in characters; with longer ones the figures would not fit on the screen.
 LONGEST_CELL = 100
 
@@ -102,8 +105,11 @@ def number(value: float | str, unit: str = "") -> str:
 
 
 def comparison(experiment: Experiment) -> Table:
-    """Return a table of the experiment's pairs: what differs, medians, ratio with interval."""
-    rows = []
+    """Return a table of the experiment's pairs: what differs, medians, ratio with interval.
+
+    Where the runs recorded the CPU seconds of all threads, their medians are shown as well.
+    """
+    rows, processor = [], []
     for baseline, arm in experiment.compared():
         ratio = experiment.ratio(arm, baseline)
         rows.append(
@@ -116,8 +122,15 @@ def comparison(experiment: Experiment) -> Table:
                 experiment.verdict(arm, baseline),
             ]
         )  # fmt: skip
+        medians = [experiment.median(name, CPU_SECONDS) for name in (baseline, arm)]
+        known = all(map(math.isfinite, medians))
+        processor.append(" → ".join(number(m, "s") for m in medians) if known else "")
+    columns = list(PAIRS)
+    if any(processor):
+        columns.insert(-1, "CPU seconds")
+        rows = [[*row[:-1], cell, row[-1]] for row, cell in zip(rows, processor)]
     about = figure_name(experiment.figure)
-    return Table(PAIRS, rows, _caption(experiment, about)).with_notes(DIFFERS)
+    return Table(columns, rows, _caption(experiment, about)).with_notes(DIFFERS)
 
 
 def clocks(experiment: Experiment) -> Table:
@@ -356,7 +369,7 @@ def _plain(value):
 
 
 def _caption(experiment, about):
-    """Return the caption of a table: what it shows, the data, and why arms have no figure."""
+    """Return the caption of a table: what it shows, the data, and what it does not show."""
     reasons: dict = {}
     for arm in experiment.arms:
         if experiment.why_not(arm):
@@ -364,6 +377,12 @@ def _caption(experiment, about):
     missing = [f"Not measured: {', '.join(names)} ({why})." for why, names in reasons.items()]
     if experiment.resumed:
         missing.append(f"Resumed: {experiment.resumed} runs are from before an interruption.")
+    if not experiment.quality and any(trained(experiment, arm) for arm in experiment.runs):
+        missing.append("Quality is not compared: nothing here shows that an arm learns as much.")
+    if experiment.same_arms and experiment.same_arms not in experiment.compared():
+        arm, again = experiment.same_arms
+        noise = experiment.ratio(again, arm) or "not measured"
+        missing.append(f"The same arm twice ({arm} → {again}), the harness's own noise: {noise}.")
     return " ".join([f"{about}; data: {data_kind(experiment)}.", *missing])
 
 

@@ -33,11 +33,11 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
     problems = []
     for path, experiment in results.read_experiments(folder):
         problems += _runs(path, experiment)
-    pages = {folder / results.PAGE: results.page}
+    pages = results.pages(folder)
     if readme:
-        pages[Path(readme)] = lambda folder: results.update_readme(readme, folder)
-    for page, write in pages.items():
-        problems += _drift(page, write(folder))
+        pages[Path(readme)] = results.update_readme(readme, folder)
+    for page, text in pages.items():
+        problems += _drift(page, text)
     return problems
 
 

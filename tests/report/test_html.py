@@ -6,7 +6,7 @@ import pytest
 
 from mxopt.cli.main import main
 from mxopt.core.errors import RecordError
-from mxopt.report import html, results
+from mxopt.report import html, pairs, results
 
 RECORDS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -26,8 +26,8 @@ def test_every_experiment_and_every_headline_is_on_it():
     experiments = [experiment for _, experiment in results.read_experiments(RECORDS)]
     for experiment in experiments:
         assert f"<h3>{experiment.title}</h3>" in page
-    for ratio, _ in results.best_pairs(experiments):
-        assert str(ratio) in page
+    for row in pairs.headlines(experiments):
+        assert row.cells[2] in page
     assert "mxopt reproduce --tier cpu --only 8_2" in page
     assert "Comparison with the book" in page
 

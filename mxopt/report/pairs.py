@@ -1,0 +1,126 @@
+"""Pairs of arms across experiments: the README's table, and what held on several processors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mxopt import report
+from mxopt.measure import Experiment, Ratio, time_to_target
+
+NO_HEADLINE = "No experiment in these records named a headline pair before it was measured."
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pair of arms, by the experiment's figure or by the time to its target.
+
+    Attributes:
+        title: title of the experiment and names of the arms.
+        differs: what differs between them.
+        cells: the cells *before*, *after*, *times better* and *verdict* of the pair's table.
+        ratio: the ratio; None if there is none.
+    """
+
+    title: str
+    differs: str
+    cells: list[str]
+    ratio: Ratio | None
+
+
+def rows_of(experiment: Experiment, pairs: list[tuple[str, str]]) -> list[Row]:
+    """Return the rows of some pairs of an experiment, whatever they show.
+
+    Args:
+        experiment: the experiment; with a fixed target, its pairs have a second row.
+        pairs: the pairs, as (baseline, arm).
+    """
+    title, rows = experiment.title or experiment.name, []
+    tables = [(title, report.comparison(experiment), Experiment.ratio)]
+    if experiment.target and experiment.goal is not None:
+        tables.append((f"{title}, time to target", report.targets(experiment), _target_ratio))
+    for about, table, ratio_of in tables:
+        places = [table.columns.index(name) for name in report.PAIRS[2:]]
+        for (baseline, arm), row in zip(experiment.compared(), table.rows):
+            if (baseline, arm) in pairs:
+                differing = report.factors(experiment.factors(arm, baseline))
+                cells = [row[place] for place in places]
+                ratio = ratio_of(experiment, arm, baseline)
+                rows.append(Row(f"{about}: {baseline} → {arm}", differing, cells, ratio))
+    return rows
+
+
+def headlines(experiments: list[Experiment]) -> list[Row]:
+    """Return the rows of the pairs that experiments name as headlines, whatever they show."""
+    return [
+        row
+        for experiment in experiments
+        for row in rows_of(experiment, [tuple(pair) for pair in experiment.headline])
+    ]
+
+
+def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
+    """Return the README's table: the pairs that were named as headlines before measuring.
+
+    Args:
+        experiments: the experiments of each processor; with several, the table has a ratio and a
+            verdict of each.
+
+    Returns:
+        The table; a sentence if no experiment names a pair.
+    """
+    named = {name: headlines(found) for name, found in experiments.items()}
+    if len(named) > 1:
+        rows = [
+            [title, next(filter(None, found)).differs, *_ratios(found)]
+            for title, *found in _beside(named)
+        ]
+        columns = ["experiment", report.DIFFERS, *_columns(named)]
+    else:
+        rows = [[row.title, row.differs, *row.cells] for found in named.values() for row in found]
+        columns = ["experiment", *report.PAIRS[1:]]
+    return report.Table(columns, rows).with_notes(report.DIFFERS) if rows else NO_HEADLINE
+
+
+def held(experiments: dict[str, list[Experiment]]) -> report.Table:
+    """Return the table of all pairs, with their ratio and verdict on each processor.
+
+    The last column says whether processors agree: on ratio and claim, on the direction of the
+    ratio only, or not.
+
+    Args:
+        experiments: the experiments of each processor.
+    """
+    every = {
+        name: [row for one in found for row in rows_of(one, one.compared())]
+        for name, found in experiments.items()
+    }
+    rows = [[title, *_ratios(found), _agree(found)] for title, *found in _beside(every)]
+    return report.Table(["pair", *_columns(experiments), "agree"], rows)
+
+
+def _agree(rows: list[Row | None]) -> str:
+    if not all(row and row.ratio for row in rows):
+        return "not measured on all"
+    if len({row.ratio.verdict for row in rows}) > 1:
+        return "no"
+    claims = {row.cells[-1].partition(":")[0] for row in rows}  # without the figures
+    return "yes" if len(claims) == 1 else "on the ratio only"
+
+
+def _beside(rows: dict[str, list[Row]]) -> list[tuple]:
+    """Return the rows of several processors by title: (title, row or None of each processor)."""
+    titles = dict.fromkeys(row.title for found in rows.values() for row in found)
+    known = [{row.title: row for row in found} for found in rows.values()]
+    return [(title, *(found.get(title) for found in known)) for title in titles]
+
+
+def _columns(processors) -> list[str]:
+    return [f"{name}: {column}" for name in processors for column in report.PAIRS[-2:]]
+
+
+def _ratios(rows: list[Row | None]) -> list[str]:
+    return [cell for row in rows for cell in (row.cells[-2:] if row else ("not measured", ""))]
+
+
+def _target_ratio(experiment: Experiment, arm: str, baseline: str) -> Ratio | None:
+    return time_to_target(experiment, arm, baseline=baseline).ratio

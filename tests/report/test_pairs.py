@@ -1,0 +1,127 @@
+"""Headline pairs are those named before measuring, and processors stand beside each other."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mxopt import report
+from mxopt.core.errors import RecordError
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure import Experiment, interleave
+from mxopt.report import html, pairs, results, verify
+
+
+def experiment(fast=1.0, better=0.5, score=0.9, **more):
+    def arm(seconds, score):
+        epoch = {"event": "epoch", "seconds": seconds, "validation_mIoU": score}
+        start = {"event": "check", "progress": 0, "seconds": 0, "step": 0, "validation_mIoU": 0.1}
+        return [
+            Run(Path("x"), Plan(), "w", status="ok", events=[start, epoch],
+                figures={"seconds": seconds * jitter}, read_steps=lambda: iter([]))
+            for jitter in (1, 1.01, 0.99)
+        ]  # fmt: skip
+
+    plans = {"slow": Plan(), "fast": Plan(num_workers=2), "better": Plan(num_workers=4)}
+    runs = {"slow": arm(2.0, 0.9), "fast": arm(fast, score), "better": arm(better, 0.9)}
+    return Experiment("e", "w", plans, title="Loading", runs=runs, planned=3, **more)
+
+
+def test_a_headline_is_named_and_not_picked():
+    assert pairs.headline({"": [experiment()]}) == pairs.NO_HEADLINE
+    table = pairs.headline({"": [experiment(headline=[["slow", "fast"]])]})
+    assert table.rows == [
+        ["Loading: slow → fast", "num_workers: 0 → 2", "2 s", "1 s", "2.00 [2.00, 2.00], n = 3",
+         "faster"],
+    ]  # fmt: skip
+    # A pair that was named is shown also if it lost.
+    table = pairs.headline({"": [experiment(fast=3.0, headline=[["slow", "fast"]])]})
+    assert table.rows[0][-1] == "slower"
+
+
+def test_a_headline_of_an_experiment_with_a_goal_has_its_time_to_target():
+    how = {"target": "validation_mIoU", "goal": 0.8, "headline": [("slow", "fast")]}
+    rows = pairs.headline({"": [experiment(**how)]}).rows
+    assert [row[0] for row in rows] == [
+        "Loading: slow → fast", "Loading, time to target: slow → fast",
+    ]  # fmt: skip
+    assert rows[1][2:] == ["2 s", "1 s", "2.00 [2.00, 2.00], n = 3", "faster"]
+    missed = pairs.headline({"": [experiment(score=0.7, **how)]}).rows[1]
+    assert missed[3:] == [
+        "not in 1 s", "at most 2.00 (95 %: 2.00), n = 3",
+        "not significant; fast missed the target in 3 of 3 runs",
+    ]  # fmt: skip
+
+
+def test_processors_stand_beside_each_other():
+    named = {"headline": [["slow", "fast"]]}
+    both = {"epyc": [experiment(**named)], "xeon": [experiment(fast=4.0, **named)]}
+    table = pairs.headline(both)
+    assert table.columns == [
+        "experiment", report.DIFFERS, "epyc: times better [95 %]", "epyc: verdict",
+        "xeon: times better [95 %]", "xeon: verdict",
+    ]  # fmt: skip
+    assert table.rows[0][2:] == [
+        "2.00 [2.00, 2.00], n = 3", "faster", "0.50 [0.50, 0.50], n = 3", "slower",
+    ]  # fmt: skip
+    rows = pairs.held(both).rows
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("Loading: slow → fast", "no"), ("Loading: slow → better", "yes"),
+    ]  # fmt: skip
+    only = {"epyc": [experiment(**named)], "xeon": []}
+    assert {row[-1] for row in pairs.held(only).rows} == {"not measured on all"}
+    assert pairs.headline(only).rows[0][-2:] == ["not measured", ""]
+
+
+def test_a_claim_that_only_one_processor_allows_does_not_agree():
+    first = experiment()
+    second = replace(first, quality="absent")
+    rows = pairs.held({"epyc": [first], "xeon": [second]}).rows
+    assert rows[0][-1] == "on the ratio only"
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Results of two processors."""
+    for name, size in (("epyc", 2), ("xeon", 8)):
+        arms = {"slow": Plan(batch_size=4), "fast": Plan(batch_size=size)}
+        interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path / name / "8_1",
+                   headline=[("slow", "fast")])  # fmt: skip
+    return tmp_path
+
+
+def test_every_processor_has_its_page(measured):
+    assert list(results.processors(measured)) == ["epyc", "xeon"]
+    assert results.processors(measured / "epyc") == {}
+    results.write_page(measured)
+    top = (measured / "RESULTS.md").read_text(encoding="utf-8")
+    assert "[epyc](epyc/RESULTS.md)" in top
+    assert "| demo: slow → fast | 2.00 [2.00, 2.00], n = 2 | faster | 0.50" in top
+    own = (measured / "xeon" / "RESULTS.md").read_text(encoding="utf-8")
+    assert "slower" in own
+    assert "faster" not in own.partition("## demo")[2].partition("## Comparison")[0]
+    assert verify.verify(measured) == []
+    (measured / "xeon" / "RESULTS.md").write_text(own.replace("slower", "faster"))
+    assert "xeon/RESULTS.md: line" in verify.verify(measured)[0]
+    readme = measured / "README.md"
+    readme.write_text(f"{results.BEGIN}\n{results.END}\n")
+    assert "| epyc: verdict |" in results.update_readme(readme, measured)
+
+
+def test_results_of_several_processors_are_not_mixed_with_others(measured):
+    (measured / "epyc" / "8_1").rename(measured / "8_1")
+    with pytest.raises(RecordError, match="experiments beside the folders of xeon; move them"):
+        results.page(measured)
+
+
+def test_a_page_says_how_many_intervals_exclude_one_by_chance(measured):
+    page = results.page(measured / "epyc")
+    assert "This page shows 1 intervals" in page
+    text = "2.00 [1.00, 3.00], n = 3 | at least 2.00 (95 %: 1.50), n = 3\n" * 20
+    assert "40 intervals" in results.multiplicity(text)
+    assert "about 2 of them would still exclude 1" in results.multiplicity(text)
+
+
+def test_the_overview_of_the_report_shows_headline_pairs(measured):
+    assert 'alt="ratios with their intervals"' in html.page(measured / "epyc")
