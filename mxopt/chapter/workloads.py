@@ -193,7 +193,7 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
     """Read a recipe's images and labels, and train nothing.
 
     Args:
-        plan: determines where preprocessing runs, workers and batch size.
+        plan: determines transforms, where they run, loader, workers and batch size.
         write: called with the name and the fields of each event.
         stage: ``raw`` only decodes, sample by sample; ``transformed`` also transforms each sample,
             on the device if the plan preprocesses there; ``batches`` uses the plan's loader, as
@@ -212,18 +212,19 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
     from mxopt import recipes
     from mxopt.methods.data_parallel import parallel
     from mxopt.methods.input_pipeline.loading import make_loader
+    from mxopt.methods.opencv_transforms import select
     from mxopt.train.setup import seed_everything
 
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)
     data = recipes.load(recipe, **options).data()
-    dataset = getattr(data, split)
+    dataset, transform = getattr(data, split), select(data.transform, plan)
     write("data", kind=data.kind, origin=data.origin, samples=len(dataset))
     with timed() as preparation:
         if stage == "batches":
-            loader = make_loader(data, split, data.transform, plan, contexts)
+            loader = make_loader(data, split, transform, plan, contexts)
         else:
-            loader = _Samples(dataset, data.transform, plan, contexts[0], stage)
+            loader = _Samples(dataset, transform, plan, contexts[0], stage)
     durations = []
     for _ in range(epochs):
         samples, sums = 0, []

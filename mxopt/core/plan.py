@@ -70,6 +70,10 @@ class Plan:
             and kept there), ``roundtrip`` (on the device, then kept on the host).
         image_dtype: dtype of images before they reach the device: ``float32`` (normalised on the
             host) or ``uint8`` (normalised on the device, with a quarter of the memory before).
+        transforms: what prepares samples: ``gluon`` (the recipe's transform) or ``opencv`` (its
+            version in OpenCV and NumPy, with the same results on a CPU).
+        loader: what makes batches: ``gluon`` (``gluon.data.DataLoader``) or ``shared_memory``
+            (worker processes of this package, which reuse their memory and name what failed).
         bucketing: which sentences share a batch: ``none`` (in order), ``length`` (of similar
             length), ``tokens`` (of similar length; ``batch_size`` then counts target tokens).
         num_workers: number of processes that load batches; 0 loads in the training process.
@@ -122,6 +126,8 @@ class Plan:
     freeze_stages: int = at_least(0, 0)
     preprocess: str = choice("lazy", "cached", "device", "roundtrip")
     image_dtype: str = choice("float32", "uint8")
+    transforms: str = choice("gluon", "opencv")
+    loader: str = choice("gluon", "shared_memory")
     bucketing: str = choice("none", "length", "tokens")
     num_workers: int = at_least(0, 0)
     prefetch: int | None = at_least(0, None)

@@ -25,10 +25,12 @@ from mxopt.methods.layer_freezing import LayerFreezing
 from mxopt.methods.lr_schedule import LRSchedule
 from mxopt.methods.memory_allocator import MemoryAllocator
 from mxopt.methods.method import Method, TrainingRun
+from mxopt.methods.opencv_transforms import OpenCVTransforms
 from mxopt.methods.openmp import OpenMP
 from mxopt.methods.precision import Precision
 from mxopt.methods.progressive_resizing import ProgressiveResizing
 from mxopt.methods.relu6_stages import ReLU6Stages
+from mxopt.methods.shared_memory_loader import SharedMemoryLoader
 from mxopt.methods.space_to_batch import SpaceToBatch
 from mxopt.methods.weight_averaging import WeightAveraging
 
@@ -45,12 +47,14 @@ METHODS: tuple[type[Method], ...] = (
     ReLU6Stages,
     CpuOperators,
     FusedLoss,
+    OpenCVTransforms,  # before the frozen stages, which are appended to the transform
     LayerFreezing,
     GraphRewrites,  # the trained part, if some stages are frozen
     Precision,
     Hybridize,
     # the samples
     InputPipeline,
+    SharedMemoryLoader,
     Bucketing,
     ProgressiveResizing,
     # the updates

@@ -33,6 +33,7 @@ from mxopt.methods import METHODS, TrainingRun
 from mxopt.methods.data_parallel.parallel import split_sizes
 from mxopt.methods.input_pipeline import pipeline
 from mxopt.methods.input_pipeline.loading import one_sample
+from mxopt.methods.input_pipeline.space import under_way
 from mxopt.train.tracing import Traced, output_like, trace
 
 MIB = 2**20
@@ -112,10 +113,9 @@ def estimate(run: TrainingRun, evaluate: bool = True) -> Estimate:
     if plan.image_dtype == "uint8":
         small = host.sample_bytes(pipeline.halves(data.transform, plan)[0](*data.train[0]))
     kept = 0 if plan.preprocess == "lazy" else small * sum(map(len, splits))
-    ahead = 2 * plan.num_workers if plan.prefetch is None else plan.prefetch
     own = -(-plan.batch_size // plan.processes)  # each process has its part of a batch
     shares = split_sizes(max(1, own // unit), len(contexts))
-    count, samples, loading = len(contexts), sum(shares), small * (1 + ahead)
+    count, samples, loading = len(contexts), sum(shares), small * (1 + under_way(plan))
     fixed = traced.fixed + _weights(run.learning, traced.shapes, plan, count)
     free_on_host = machine.memory_available()
     if contexts[0].device_type == "cpu":

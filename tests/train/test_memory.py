@@ -78,12 +78,17 @@ def test_weights_are_counted_with_all_their_copies(switches, copies):
 
 def test_samples_that_are_kept_and_batches_loaded_ahead_are_counted():
     sample = 4 * 16 + 4
-    lazy, cached, ahead = (
+    workers = {"num_workers": 1, "prefetch": 5}
+    lazy, cached, gluon_s, ours = (
         estimated(Plan(**switches)).needs[0]
-        for switches in ({}, {"preprocess": "cached"}, {"num_workers": 1, "prefetch": 5})
-    )
+        for switches in (
+            {}, {"preprocess": "cached"}, workers, {**workers, "loader": "shared_memory"},
+        )
+    )  # fmt: skip
     assert cached.fixed - lazy.fixed == (22 + 7 + 5) * sample
-    assert ahead.sample - lazy.sample == 5 * sample
+    # Those ahead, the one that is waited for, and in Gluon's loader the one before it.
+    assert gluon_s.sample - lazy.sample == 7 * sample
+    assert ours.sample - lazy.sample == 6 * sample
 
 
 def test_pixels_that_stay_small_are_counted_as_that():

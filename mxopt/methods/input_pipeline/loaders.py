@@ -11,8 +11,10 @@ from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.data import ndarray_memory as host
 from mxopt.methods.data_parallel.parallel import WHOLE, Share, split_and_load, split_sizes
-from mxopt.methods.input_pipeline import workers
+from mxopt.methods.input_pipeline import gluon_workers
 from mxopt.methods.input_pipeline.samplers import EpochSampler, ShareSampler, epoch_order
+from mxopt.methods.input_pipeline.space import check_shared_memory, loaded_ahead, under_way
+from mxopt.methods.shared_memory_loader import workers
 
 
 class Batch(NamedTuple):
@@ -33,16 +35,16 @@ class Batch(NamedTuple):
 class HostLoader:
     """Loads batches on the host and copies them to the contexts.
 
-    Batches are made by ``gluon.data.DataLoader`` in this process, or by ``plan.num_workers``
-    processes (:mod:`mxopt.methods.input_pipeline.workers`).
+    Batches are made by ``gluon.data.DataLoader`` with Gluon's own batchify functions, or with
+    ``loader="shared_memory"`` by :mod:`mxopt.methods.shared_memory_loader`.
 
     Args:
         dataset: data set, indexed by sample numbers.
-        plan: batch size, seed, number of workers and prefetching.
+        plan: batch size, seed, loader, number of workers and prefetching.
         contexts: contexts to copy the batches to.
         shuffle: whether each epoch has another order.
-        batchify: function that makes a batch's arrays from a list of samples; workers always use
-            ``ndarray_memory.batchify``, the default.
+        batchify: function that makes a batch's arrays from a list of samples, in this process;
+            that of the plan's loader if not given.
         share: this process's part of every batch; all of it if not given.
         finish: function applied to the arrays of each context, on that context; None for none.
 
@@ -71,19 +73,24 @@ class HostLoader:
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
         batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
         self._batches = ShareSampler(batches, share)
-        self._ahead = 2 * plan.num_workers if plan.prefetch is None else plan.prefetch
         if plan.num_workers:
             samples = min(plan.batch_size, len(dataset))
-            size = samples * host.sample_bytes(dataset[0])
-            workers.check_shared_memory(size, plan.num_workers, self._ahead)
-            self._workers = workers.Workers(dataset, plan.num_workers)
+            check_shared_memory(samples * host.sample_bytes(dataset[0]), under_way(plan))
+        self._load = self._loading(dataset, plan, batchify)
+
+    def _loading(self, dataset, plan: Plan, batchify) -> Callable:
+        """Return a function that returns the arrays of an epoch's batches, one after the other."""
+        batches, count, ahead = self._batches, plan.num_workers, loaded_ahead(plan)
+        ours = plan.loader == "shared_memory"
+        if count and ours:
+            working = workers.Workers(dataset, count)
+            return lambda: working.load(batches, ahead)
+        if count:
+            loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead)
         else:
-            self._workers = None
-            self._loader = gluon.data.DataLoader(
-                dataset,
-                batch_sampler=self._batches,
-                batchify_fn=batchify or host.batchify,
-            )
+            batchify = batchify or (host.batchify if ours else None)
+            loader = gluon.data.DataLoader(dataset, batch_sampler=batches, batchify_fn=batchify)
+        return lambda: iter(loader)
 
     @property
     def epoch(self) -> int:
@@ -100,32 +107,10 @@ class HostLoader:
     def __iter__(self):
         step, self.step = self.step, 0
         self._sampler.skipped = step * self._batch_size
-        working = self._workers
-        loaded = working.load(self._batches, self._ahead) if working else self._loader
-        for arrays, size in zip(loaded, self._sizes[step:]):
+        for arrays, size in zip(self._load(), self._sizes[step:]):
             idle = not self._share.of(range(size))
             shards = split_and_load(arrays, self._contexts)
             yield Batch(_finished(shards, self._finish), size, idle)
-
-
-class TakeRows:
-    """Makes batches from row numbers, with one operation for each array.
-
-    Args:
-        arrays: arrays on the host, each of shape (samples, ...).
-    """
-
-    def __init__(self, arrays: tuple):
-        self._kept = [host.view(array) for array in arrays]
-
-    def __call__(self, rows: list[int]) -> list:
-        """Return these rows of each array, shape (len(rows), ...)."""
-        taken = []
-        for kept in self._kept:
-            array, memory = host.empty((len(rows), *kept.shape[1:]), kept.dtype)
-            kept.take(rows, axis=0, out=memory, mode="clip")  # other modes make a copy in between
-            taken.append(array)
-        return taken
 
 
 class DeviceLoader:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mxopt.core.errors import DataError
+from mxopt.core.errors import DataError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.core.recipe import Data
 from mxopt.methods.bucketing import sequences
@@ -30,13 +30,19 @@ def make_loader(
     Args:
         data: data of a recipe; its samples are sentences if it has ``collate``.
         split: ``train``, ``validation`` or ``test``.
-        transform: converts the arrays of a raw sample to those that are batched.
-        plan: placement, workers, bucketing and batch size.
+        transform: converts the arrays of a raw sample to those that are batched; it is the one of
+            ``plan.transforms`` (:func:`mxopt.methods.opencv_transforms.select`).
+        plan: placement, loader, workers, bucketing and batch size.
         contexts: contexts to copy the batches to.
         share: this process's part of every training batch; the other splits are not divided.
+
+    Raises:
+        PlanError: the samples are sentences, which ``plan.loader`` does not support.
     """
     dataset, shuffle = getattr(data, split), split == "train"
     share = share if shuffle else WHOLE
+    if data.collate and plan.loader != "gluon":
+        raise PlanError(f"loader={plan.loader!r} is not for sentences; leave it at 'gluon'")
     if data.collate:
         return sequences.SentenceLoader(
             dataset, transform, data.collate, plan, contexts, shuffle, share

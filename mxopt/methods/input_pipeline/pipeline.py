@@ -33,7 +33,8 @@ from mxopt.core.errors import CapacityError, DataError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.data import ndarray_memory
 from mxopt.methods.data_parallel.parallel import WHOLE, Share, split_sizes
-from mxopt.methods.input_pipeline.loaders import DeviceLoader, HostLoader, TakeRows
+from mxopt.methods.input_pipeline.loaders import DeviceLoader, HostLoader
+from mxopt.methods.shared_memory_loader.rows import TakeRows
 
 
 def make_loader(
@@ -47,8 +48,9 @@ def make_loader(
         transform: converts the arrays of a raw sample to the tuple that is batched; it must run on
             the context of its arrays. For ``image_dtype="uint8"`` it needs two methods:
             ``compact(*sample)``, whose result is batched, and ``expand(*arrays)``, which completes
-            a batch on its device.
-        plan: placement, workers, batch size and seed.
+            a batch on its device. ``plan.transforms`` is not looked at: pass the result of
+            :func:`mxopt.methods.opencv_transforms.select`.
+        plan: placement, loader, workers, batch size and seed.
         contexts: contexts to copy the batches to.
         shuffle: whether each epoch has another order.
         share: this process's part of every batch.
@@ -76,8 +78,7 @@ def make_loader(
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
         return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share, finish)
-    if plan.num_workers:
-        # Workers pass batches through shared memory, which TakeRows does not use.
+    if plan.num_workers or plan.loader == "gluon":
         rows = gluon.data.ArrayDataset(*arrays)
         return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
     rows = gluon.data.SimpleDataset(range(len(dataset)))

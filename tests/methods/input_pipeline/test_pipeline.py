@@ -9,6 +9,7 @@ from mxopt.core.plan import Plan, choices
 from mxopt.data import ndarray_memory
 from mxopt.methods.data_parallel import parallel
 from mxopt.methods.input_pipeline import pipeline
+from mxopt.methods.opencv_transforms import select
 from mxopt.recipes.segmentation.transform import Transform
 
 DATASET = toy.samples(11)
@@ -28,11 +29,12 @@ def together(epoch):
 
 
 @pytest.mark.parametrize("preprocess", choices("preprocess"))
+@pytest.mark.parametrize("kind", choices("loader"))
 @pytest.mark.parametrize("workers", [0, 2])
-def test_every_placement_gives_the_same_batches(preprocess, workers):
+def test_every_placement_and_loader_gives_the_same_batches(preprocess, kind, workers):
     """Images and labels, in the same order, epoch by epoch."""
     expected, _ = batches(Plan(batch_size=4), epochs=2)
-    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers)
+    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers, loader=kind)
     found, loader = batches(plan, epochs=2)
     assert len(loader) == 3
     for epoch, other in zip(expected, found):
@@ -42,9 +44,11 @@ def test_every_placement_gives_the_same_batches(preprocess, workers):
 
 
 @pytest.mark.parametrize("preprocess", choices("preprocess"))
+@pytest.mark.parametrize("kind", choices("loader"))
 @pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-1")])
-def test_a_pass_may_begin_at_any_step(preprocess, workers, devices):
-    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers, devices=devices)
+def test_a_pass_may_begin_at_any_step(preprocess, kind, workers, devices):
+    switches = {"preprocess": preprocess, "num_workers": workers, "devices": devices}
+    plan = Plan(batch_size=4, loader=kind, **switches)
     (first, second, _), loader = batches(plan, epochs=3)
     for step in range(4):
         loader.epoch, loader.step = 0, step
@@ -56,14 +60,16 @@ def test_a_pass_may_begin_at_any_step(preprocess, workers, devices):
                     np.testing.assert_array_equal(mine, theirs)
 
 
-def test_what_comes_before_a_step_is_not_read():
+@pytest.mark.parametrize("kind", choices("loader"))
+def test_what_comes_before_a_step_is_not_read(kind):
     read = []
 
     def transform(image, label):
         read.append(label)
         return toy.flat_transform(image, label)
 
-    loader = pipeline.make_loader(DATASET, transform, Plan(batch_size=4), [mx.cpu()])
+    plan = Plan(batch_size=4, loader=kind)
+    loader = pipeline.make_loader(DATASET, transform, plan, [mx.cpu()])
     loader.step = 2
     assert [batch.size for batch in loader] == [3]
     assert len(read) == 3
@@ -135,10 +141,11 @@ def test_the_seed_decides_the_order():
 
 
 @pytest.mark.parametrize("preprocess", choices("preprocess"))
-def test_labels_may_be_plain_numbers(preprocess):
+@pytest.mark.parametrize("kind", choices("loader"))
+def test_labels_may_be_plain_numbers(preprocess, kind):
     """``gluon.data.ArrayDataset`` gives them so."""
     dataset = gluon.data.ArrayDataset(nd.arange(10).reshape((5, 2)), nd.arange(5))
-    plan = Plan(batch_size=2, preprocess=preprocess)
+    plan = Plan(batch_size=2, preprocess=preprocess, loader=kind)
     loader = pipeline.make_loader(dataset, lambda *sample: sample, plan, [mx.cpu()], False)
     labels = together(list(loader))[1]
     np.testing.assert_array_equal(labels, range(5))
@@ -152,31 +159,47 @@ def photographs(count=11):
     return gluon.data.ArrayDataset(nd.array(images, dtype="uint8"), nd.array(masks, dtype="uint8"))
 
 
+WAYS = [
+    {"transforms": transforms, "loader": kind, "num_workers": workers}
+    for transforms in choices("transforms")
+    for kind in choices("loader")
+    for workers in (0, 2)
+]
+
+
+@pytest.mark.parametrize("how", WAYS[1:], ids=lambda how: "-".join(map(str, how.values())))
 @pytest.mark.parametrize("preprocess", choices("preprocess"))
-@pytest.mark.parametrize(("workers", "devices"), [(0, "cpu:0"), (2, "cpu:0"), (0, "cpu:0-3")])
-def test_pixels_that_stay_small_until_the_batch_are_the_same(preprocess, workers, devices):
-    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers, devices=devices)
-    passes = []
-    for pixels in choices("image_dtype"):
-        loader = pipeline.make_loader(
-            photographs(), Transform(16), plan.replace(image_dtype=pixels), parallel.contexts(plan)
-        )
-        passes.append([list(loader) for _ in range(2)])
-    for plain, small in zip(*passes):
-        for mine, theirs in zip(together(plain), together(small)):
-            assert mine.dtype == theirs.dtype
-            np.testing.assert_array_equal(mine, theirs)
-        for batch, other in zip(plain, small):
-            assert [s[0].context for s in batch.shards] == [s[0].context for s in other.shards]
+@pytest.mark.parametrize("pixels", choices("image_dtype"))
+def test_every_transform_and_loader_gives_the_same_numbers(how, preprocess, pixels):
+    """Bitwise, shuffled, from any step on, on two contexts, in one process and in shares of two."""
+    plan = Plan(batch_size=4, devices="cpu:0-1")
+    contexts = parallel.contexts(plan)
+    for share in (parallel.WHOLE, parallel.Share(1, 2)):
+        passes = []
+        for switches in ({}, {**how, "image_dtype": pixels}):
+            one = plan.replace(preprocess=preprocess, **switches)
+            transform = select(Transform(16), one)
+            loader = pipeline.make_loader(photographs(), transform, one, contexts, share=share)
+            found = list(loader)
+            loader.epoch, loader.step = 1, 2
+            passes.append(found + list(loader))
+        assert len(passes[0]) == 4
+        for mine, theirs in zip(*passes, strict=True):
+            assert (mine.size, mine.idle) == (theirs.size, theirs.idle)
+            for shard, other in zip(mine.shards, theirs.shards, strict=True):
+                for one, another in zip(shard, other, strict=True):
+                    assert (one.dtype, one.context) == (another.dtype, another.context)
+                    np.testing.assert_array_equal(one.asnumpy(), another.asnumpy())
 
 
 def test_a_gpu_s_operators_finish_a_batch_as_the_host_does(monkeypatch):
     random = np.random.RandomState(0)
     images = nd.array(random.randint(0, 256, (3, 16, 16, 3)), dtype="uint8")
     masks = nd.array(random.randint(0, 5, (3, 16, 16)), dtype="uint8")
-    mine = Transform.expand(images, masks)
+    transform = Transform(16).opencv()
+    mine = transform.expand(images, masks)
     monkeypatch.setattr(ndarray_memory, "on_host", lambda array: False)
-    for found, expected in zip(mine, Transform.expand(images, masks)):
+    for found, expected in zip(mine, transform.expand(images, masks)):
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
 

@@ -7,7 +7,7 @@ from PIL import Image
 from mxopt import recipes
 from mxopt.core.errors import DataError, PlanError
 from mxopt.core.plan import Plan, choices
-from mxopt.data import locate, ndarray_memory
+from mxopt.data import locate
 from mxopt.recipes.segmentation.recipe import (
     PixelLoss,
     TinySegmenter,
@@ -61,17 +61,6 @@ def test_the_transform_normalises_as_imagenet_does():
 def test_the_transform_makes_no_classes_of_its_own():
     _, mask = Transform(24)(*photograph(97, 61))
     assert set(np.unique(mask.asnumpy())) == {0, 1}
-
-
-@pytest.mark.parametrize("sides", [(97, 61), (61, 97), (64, 64), (48, 48), (480, 641)])
-def test_the_host_makes_the_pixels_that_mxnet_s_operators_make(monkeypatch, sides):
-    """Bit for bit; the operators are what runs on a GPU."""
-    sample = photograph(*sides)
-    mine = Transform(48)(*sample)
-    monkeypatch.setattr(ndarray_memory, "on_host", lambda array: False)
-    for found, expected in zip(mine, Transform(48)(*sample)):
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -162,6 +151,16 @@ def test_a_pretrained_network_begins_where_training_would_have_to_get():
     figures = fit(recipe, Plan(learning_rate=0.0), lambda event, **fields: None)
     # The stand-in's people are drawn; those of photographs are found far better.
     assert figures["test_mIoU"] > (0.7 if recipe.data().kind == "real" else 0.4)
+
+
+@pytest.mark.parametrize("switches", [{"transforms": "opencv"}, {"num_workers": 1}])
+def test_opencv_and_workers_train_to_the_same_bits(shapes, switches):
+    recipe = segmentation(size=32, root=str(shapes), classes=3, norm=False)
+    plan, found = Plan(epochs=2, progressive_resizing=16), []
+    for changes in ({}, switches, {**switches, "loader": "shared_memory"}):
+        figures = fit(recipe, plan.replace(**changes), lambda event, **fields: None)
+        found.append([figures["train_loss"], figures["test_loss"], figures["test_mIoU"]])
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

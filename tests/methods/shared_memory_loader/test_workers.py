@@ -8,15 +8,12 @@ import time
 
 import psutil
 import pytest
-import toy
 from faults import within
-from mxnet import cpu, gluon, nd
+from mxnet import gluon, nd
 
-from mxopt.core.errors import CapacityError, DataError
-from mxopt.core.plan import Plan
-from mxopt.machine import SharedMemory
-from mxopt.methods.input_pipeline import pipeline, workers
-from mxopt.methods.input_pipeline.workers import Workers
+from mxopt.core.errors import DataError
+from mxopt.methods.shared_memory_loader import workers
+from mxopt.methods.shared_memory_loader.workers import Workers
 
 BATCHES = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
@@ -183,21 +180,3 @@ def test_nothing_of_the_workers_outlives_the_process(end, sees):
     made = tuple(f"mx_{pid:x}_" for pid in [process.pid, *pids])
     left = [name for name in os.listdir("/dev/shm") if name.startswith(made)]
     sees(f"{len(alive(pids))} processes and {len(left)} segments of shared memory stay behind")
-
-
-@pytest.mark.fault(
-    "workers",
-    "`/dev/shm` is too small for the batches under way",
-    sees="6 batches under way need 0.0 MiB of /dev/shm, which has 0.0 MiB free: set num_workers=0",
-)
-def test_a_small_shared_memory_is_seen_before_any_worker_starts(monkeypatch, sees):
-    monkeypatch.setattr(workers, "Workers", lambda *a: pytest.fail("they were started"))
-    plan = Plan(batch_size=4, num_workers=2)
-    # An image (1, 4, 4) float32 and a label int32, four of each in a batch.
-    needed = 6 * 4 * (16 * 4 + 4)
-    monkeypatch.setattr(workers, "shared_memory", lambda: SharedMemory(needed, needed - 1))
-    with sees.raised(CapacityError):
-        pipeline.make_loader(toy.samples(11), toy.flat_transform, plan, [cpu()])
-    monkeypatch.setattr(workers, "shared_memory", lambda: SharedMemory(needed, needed))
-    with pytest.raises(pytest.fail.Exception, match="they were started"):
-        pipeline.make_loader(toy.samples(11), toy.flat_transform, plan, [cpu()])

@@ -1,14 +1,13 @@
 """Worker processes that load batches, with errors that name the sample.
 
-They are used in place of ``gluon.data.DataLoader(num_workers=...)`` not for speed, but for their
-behaviour when something fails:
+What they do otherwise than those of ``gluon.data.DataLoader``, by itself:
 
 - *a worker dies*: Gluon replaces it and raises a ``TimeoutError`` without details after two
   minutes, or a ``ConnectionResetError``. Here: ``DataError`` with signal and sample, as soon as the
   batch is needed.
-- *``/dev/shm`` is full*: in Gluon a worker dies (apache/mxnet #18224), see above. Here the size is
-  checked before the start, and the error names the cause if it happens later.
 - *a worker hangs*: Gluon raises ``TimeoutError`` without the sample. Here: ``DataError`` with it.
+- *``/dev/shm`` fills up*: in Gluon a worker dies (apache/mxnet #18224), see above. Here the error
+  names the cause.
 - *a sample raises an exception*: both raise it with the worker's traceback.
 - *the parent is killed*: Gluon's workers end after their current batch. Here they end at once.
 - *memory of a batch*: Gluon allocates new shared memory for every batch, which the kernel clears
@@ -38,9 +37,8 @@ from mxnet import nd
 from mxnet.gluon.data import dataloader  # noqa: F401  (lets pipes carry NDArrays)
 
 from mxopt.core.child import end_with_parent
-from mxopt.core.errors import CapacityError, DataError
+from mxopt.core.errors import DataError
 from mxopt.data import ndarray_memory as host
-from mxopt.machine import shared_memory
 
 # Time limit of a batch in seconds, from the moment it is waited for; as in Gluon.
 TIMEOUT = 120.0
@@ -154,8 +152,7 @@ class Workers:
                 f"a worker process has not delivered for {self._timeout:g} s, {where}: it hangs, "
                 "or a batch takes longer than that; set num_workers=0 to see where"
             )
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return DataError(f"a worker process {how} {where}; {_ADVICE.get(-code, _SEE)}")
+        return DataError(f"a worker process {how_it_ended(code, _SEE, where)}")
 
 
 _SEE = "set num_workers=0 to see why"
@@ -179,26 +176,16 @@ def slots_each(count: int, ahead: int) -> int:
     return ahead // count + 1
 
 
-def check_shared_memory(batch: int, count: int, ahead: int) -> None:
-    """Check that ``/dev/shm`` has space for the batches that workers keep there.
+def how_it_ended(code: int, advice: str, where: str = "") -> str:
+    """Return how a worker process ended, and what to do.
 
     Args:
-        batch: size of one batch in bytes.
-        count: number of workers.
-        ahead: number of further batches that are loaded while one is waited for.
-
-    Raises:
-        CapacityError: it has not, or does not exist; the message gives both sizes.
+        code: its exit code.
+        advice: what to do if the code does not tell.
+        where: what it was doing.
     """
-    batches, shared = count * slots_each(count, ahead), shared_memory()
-    needed = batch * batches
-    free = shared.free if shared else 0
-    if needed > free:
-        raise CapacityError(
-            f"{batches} batches under way need {needed / 2**20:,.1f} MiB of /dev/shm, which has "
-            f"{free / 2**20:,.1f} MiB free: set num_workers=0, take less prefetch or "
-            "smaller batches, or enlarge it (docker run --shm-size=2g)"
-        )
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    return f"{' '.join(filter(None, (how, where)))}; {_ADVICE.get(-code, advice)}"
 
 
 def _limit_sending(pipe, seconds: float) -> None:

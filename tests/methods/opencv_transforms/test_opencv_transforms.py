@@ -1,0 +1,80 @@
+import mxnet as mx
+import numpy as np
+import pytest
+import toy
+from mxnet import nd
+
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
+from mxopt.data import ndarray_memory
+from mxopt.methods.opencv_transforms import arrays, normalize, resize_and_crop
+from mxopt.recipes.segmentation.recipe import Transform, segmentation
+from mxopt.recipes.translation.recipe import translation
+from mxopt.train.fit import fit
+
+
+def photograph(height, width):
+    """Return a random image and a mask of five classes, both uint8."""
+    random = np.random.RandomState(0)
+    image, mask = (random.randint(0, top, (height, width, n)) for top, n in ((256, 3), (5, 1)))
+    return nd.array(image, dtype="uint8"), nd.array(mask, dtype="uint8")
+
+
+@pytest.mark.parametrize("sides", [(97, 61), (61, 97), (64, 64), (48, 48), (480, 641), (17, 16)])
+def test_opencv_makes_the_numbers_that_gluon_s_transforms_make(sides):
+    """Bit for bit, and the same bytes before they are normalised."""
+    sample, transform = photograph(*sides), Transform(48)
+    for mine, theirs in (
+        (transform.opencv()(*sample), transform(*sample)),
+        (transform.opencv().compact(*sample), transform.compact(*sample)),
+    ):
+        for found, expected in zip(mine, theirs):
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
+
+
+def test_every_value_of_a_pixel_is_normalised_as_by_mxnet_s_operators():
+    image = nd.array(np.arange(256 * 3).reshape((16, 16, 3)) % 256, dtype="uint8")
+    mean, deviation = (0.1, 0.5, 0.9), (0.2, 1.0, 3.0)
+    expected = nd.image.normalize(nd.image.to_tensor(image), mean, deviation)
+    np.testing.assert_array_equal(normalize(image, mean, deviation).asnumpy(), expected.asnumpy())
+
+
+def test_a_picture_stays_on_its_context():
+    image, _ = photograph(20, 30)
+    assert resize_and_crop(image.as_in_context(mx.cpu(1)), 16).context == mx.cpu(1)
+
+
+@pytest.mark.parametrize(("switches", "by_opencv"), [({}, 0), ({"transforms": "opencv"}, 12)])
+def test_the_switch_decides_who_prepares_samples(monkeypatch, switches, by_opencv):
+    calls = []
+
+    def count(*arguments, **options):
+        calls.append(1)
+        return resize_and_crop(*arguments, **options)
+
+    monkeypatch.setattr(arrays, "resize_and_crop", count)
+    fit(segmentation(size=32, limit=4), Plan(**switches), lambda event, **fields: None)
+    assert len(calls) == 2 * by_opencv  # images and masks
+
+
+def test_a_resized_transform_keeps_to_opencv():
+    assert type(Transform(32).opencv().resized(16)) is type(Transform(16).opencv())
+
+
+def test_arrays_on_a_gpu_are_left_to_mxnet(monkeypatch):
+    sample, transform = photograph(40, 60), Transform(16).opencv()
+    expected = transform(*sample)
+    monkeypatch.setattr(ndarray_memory, "on_host", lambda array: False)
+    for found, other in zip(transform(*sample), expected):
+        np.testing.assert_array_equal(found.asnumpy(), other.asnumpy())
+
+
+@pytest.mark.parametrize(
+    "recipe", [toy.toy, lambda: translation(stand_in=True, limit=20, vocabulary=200)]
+)
+def test_a_recipe_without_it_is_refused_before_a_step(recipe):
+    events = []
+    with pytest.raises(PlanError, match="needs a transform with a method opencv"):
+        fit(recipe(), Plan(transforms="opencv"), lambda event, **fields: events.append(event))
+    assert not {"steps", "epoch"} & {*events}
