@@ -26,7 +26,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-slow test-all test-cu112 test-cluster bench doctor fetch lint audit data clean setup colab
+.PHONY: help reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -65,8 +65,10 @@ fetch: setup  ## find the data sets and weights, downloading what is missing
 lint: setup  ## check style, and that layers import downwards only (pyproject.toml names them)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
-bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch on the same work, and leave a page in results/
-	@$(BIN)/python -m benchmarks --folder results/benchmarks-$$(date +%s)
+bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch (40 minutes; LONG=1: all of it, hours)
+	@$(BIN)/python -m benchmarks $(if $(LONG),--long) --folder results/benchmarks-$$(date +%s)
+
+peers: $(PEERS)/.ready  ## set up PyTorch's environment, for "make bench" and its tests
 
 audit:  ## look every pinned package up in the vulnerability database (needs a network)
 	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip --quiet install pip-audit
@@ -110,10 +112,23 @@ endef
 $(VENV)/.ready: requirements.txt $(EXTRA) pyproject.toml
 	$(call environment,requirements.txt $(EXTRA))
 
-$(PEERS)/.ready: benchmarks/requirements.txt
+# PyTorch's launcher takes tcmalloc from lib/, and no package on PyPI has it: it is unpacked from
+# Debian's or Ubuntu's package, which needs no root. To take another one, put it there beforehand:
+# make peers TCMALLOC=/path/libtcmalloc.so
+TCMALLOC ?=
+$(PEERS)/.ready: benchmarks/requirements.txt benchmarks/peers/mkl_intel_cpu.c
 	@echo "setting up $(@D) (PyTorch: some minutes the first time) ..."
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@$(CC) -shared -fPIC -O2 -o $(@D)/lib/libmkl_intel_cpu.so benchmarks/peers/mkl_intel_cpu.c
+ifeq ($(TCMALLOC),)
+	@cd $(@D) && { apt-get download libtcmalloc-minimal4 || apt-get download libtcmalloc-minimal4t64; } \
+	  >/dev/null 2>&1 && dpkg-deb -x libtcmalloc*.deb deb && rm libtcmalloc*.deb \
+	  && cp -L deb/usr/lib/*/libtcmalloc_minimal.so.4 lib/libtcmalloc.so && rm -r deb \
+	  || { echo 'tcmalloc cannot be downloaded: run "apt-get update", or give TCMALLOC=FILE'; exit 1; }
+else
+	@cp -L $(TCMALLOC) $(@D)/lib/libtcmalloc.so
+endif
 	@touch $@
 
 $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml

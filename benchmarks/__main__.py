@@ -3,60 +3,101 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import tempfile
 from pathlib import Path
 
 from benchmarks import page
+from benchmarks.arms import EXCHANGE
 from benchmarks.cases import (
     EPOCHS,
     GROWTH,
     LAUNCH,
     LAUNCH_DROPPED,
     LEVERS,
+    PRODUCTS,
+    READING,
+    READING_WITH_WORKERS,
     STEPS,
     THREADS,
     TRIED,
 )
-from mxopt import measure, report
+from mxopt import machine, measure, report
 from mxopt.core.plan import Plan
 
 HERE = Path(__file__).parent
 ARMS = "benchmarks.arms:"
 
 
+# What is measured if no part is named, unless --long asks for all.
+SHORT = ("ceiling", "arithmetic", "transformer", "mobilenet", "resnet")
+
+
 def main() -> None:
-    """Measure the named parts, or all if none is named, and write the page again."""
-    parts = dict.fromkeys(STEPS, _step)
-    parts.update(epochs=_epochs, loader=_loader, ceiling=_ceiling, arithmetic=_arithmetic)
+    """Measure the named parts, or those of ``SHORT`` if none is named, and write the page."""
+    parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
+    parts.update(epochs=_epochs, loader=_loader)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
-    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--repeats", type=int, default=6, help="runs of each arm (default: 6)")
+    parser.add_argument(
+        "--long", action="store_true",
+        help=f"also every lever and the parts other than {', '.join(SHORT)}: some hours",
+    )  # fmt: skip
     parser.add_argument("--folder", type=Path, default=HERE, help="gets records/ and README.md")
     given = parser.parse_args()
-    for name in given.parts or parts:
+    for name in given.parts:
         if name not in parts:
             parser.error(f"no part is called {name}; there are {', '.join(parts)}")
-        found = parts[name](name, given.repeats, given.folder / "records")
-        for table in report.tables(found):
-            print(table, end="\n\n", flush=True)
+    records = given.folder / "records" / processor_folder(machine.cpu().model)
+    with tempfile.TemporaryDirectory(prefix="exchange-") as exchange:
+        os.environ[EXCHANGE] = exchange
+        for name in given.parts or (parts if given.long else SHORT):
+            own = {"every": given.long} if name in STEPS else {}
+            found = parts[name](name, given.repeats, records, **own)
+            for table in report.tables(found):
+                print(table, end="\n\n", flush=True)
     print(page.write(given.folder))
 
 
-def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the training steps of a case with every lever and every peer, interleaved."""
+def processor_folder(model: str) -> str:
+    """Return the name of the folder for a processor's records.
+
+    >>> processor_folder("Intel(R) Xeon(R) Platinum 8488C")
+    'intel-xeon-platinum-8488c'
+    """
+    return re.sub(r"\W+", "-", re.sub(r"\((R|TM)\)", "", model).lower()).strip("-")
+
+
+def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.Experiment:
+    """Measure the training steps of a case with its levers and every peer, interleaved.
+
+    Args:
+        name: name of the case.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+        every: whether to measure every lever, also those that were dropped; else only the first
+            arm, that with threads and the last one.
+    """
     case = STEPS[name]
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **case["plan"]})
+    dropped = case["dropped"] if every else {}
     arms, options = measure.ladder(
-        plan, {**case["levers"], **case["dropped"]}, case["options"], ARMS + "step"
+        plan, {**case["levers"], **dropped}, case["options"], ARMS + "step"
     )
-    names, last = list(arms), list(case["levers"])[-1]
-    for how in case["peers"]:
-        arms[how] = plan
-        peer = {"how": how, "network": case["peer"], "sizes": case["sizes"]}
-        options[how] = {**case["options"], "peer": peer}
-    pairs = [*((how, last) for how in case["peers"]), ("before", last), *zip(names, names[1:])]
-    if case.get("launch"):
+    last = list(case["levers"])[-1]
+    if not every:
+        arms = {arm: arms[arm] for arm in ("before", "threads", last)}
+    names = list(arms)
+    for peer, given in case["peers"].items():
+        arms[peer] = plan
+        own = {"network": case["peer"], "sizes": case["sizes"], "given": given}
+        options[peer] = {**case["options"], "peer": own}
+    pairs = [*((peer, last) for peer in case["peers"]), ("before", last), *zip(names, names[1:])]
+    if every and case.get("launch"):
         more = {**LAUNCH, **LAUNCH_DROPPED}
         launched, theirs = measure.ladder(
             plan.replace(**THREADS), more, case["options"], ARMS + "step"
@@ -66,9 +107,10 @@ def _step(name: str, repeats: int, folder: Path) -> measure.Experiment:
         steps = ["threads", *more]
         pairs += [("before", list(LAUNCH)[-1]), *zip(steps, steps[1:])]
     return measure.interleave(
-        name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
-        title=case["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",
-        pairs=list(dict.fromkeys(pairs)),
+        name, ARMS + "step", arms, repeats=repeats, folder=folder, again=last,
+        arm_options={arm: options[arm] for arm in arms}, title=case["title"],
+        figure=f"{_unit(case)}_per_second", unit="", better="higher",
+        pairs=list(dict.fromkeys(pairs)), headline=[(case["headline"], last)],
     )  # fmt: skip
 
 
@@ -76,7 +118,7 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure whole epochs from files: before, with cached images, with all levers, and peers."""
     case = STEPS["mobilenet"]
     every = {key: value for lever in case["levers"].values() for key, value in lever.items()}
-    plan = Plan(**case["plan"])
+    plan = Plan(**{**READING, **case["plan"]})
     arms, options = measure.ladder(
         plan,
         {"cached": {"preprocess": "cached"}, "after": every},
@@ -93,37 +135,41 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
              ("cached", "after"), ("before", "after")]  # fmt: skip
     return measure.interleave(
         name, "benchmarks.epochs:run", arms, arm_options=options, repeats=repeats, folder=folder,
-        title=EPOCHS["title"], pairs=pairs,
+        title=EPOCHS["title"], pairs=pairs, again="after", headline=[("tuned", "after")],
     )  # fmt: skip
 
 
 def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split."""
-    plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
-    arms = {"before": plan, "workers": plan.replace(num_workers=2),
-            "workers-uint8": plan.replace(num_workers=2, image_dtype="uint8"),
+    plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"], **READING)
+    workers = plan.replace(num_workers=2, **READING_WITH_WORKERS)
+    arms = {"before": plan, "workers": workers,
+            "workers-uint8": workers.replace(image_dtype="uint8"),
             "cached": plan.replace(preprocess="cached"),
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8")}  # fmt: skip
-    peers = {"torch": 0, "torch-workers": 2}
-    arms.update(dict.fromkeys(peers, plan))
-    options = {arm: {"peer": {"workers": workers}} for arm, workers in peers.items()}
+    peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
+             "torch-workers-uint8": {"workers": 2, "given": {"uint8": True}}}  # fmt: skip
     pairs = [("before", "workers"), ("before", "cached"), ("workers", "workers-uint8"),
              ("cached", "cached-uint8")]  # fmt: skip
-    pairs += [(peer, arm) for peer in peers for arm in list(arms)[: -len(peers)]]
+    pairs += [(peer, arm) for peer in peers for arm in arms]
+    arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
-        name, ARMS + "load", arms, arm_options=options, repeats=repeats, folder=folder,
+        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="workers-uint8",
+        arm_options={arm: {"peer": peer} for arm, peer in peers.items()},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs,
+        better="higher", pairs=pairs, headline=[("torch-workers-uint8", "workers-uint8")],
     )  # fmt: skip
 
 
 def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure matrix products: the highest rate that each library reaches on this machine."""
-    arms = dict.fromkeys(("mxnet", "torch"), Plan(**THREADS))
+    arms = dict.fromkeys(("mxnet", *PRODUCTS), Plan(**THREADS))
     return measure.interleave(
-        name, ARMS + "multiply", arms, repeats=repeats,
-        arm_options={"torch": {"peer": True}}, folder=folder, title="The ceiling: matrix products",
-        figure="gflop_per_second", unit="GFLOP/s", better="higher",
+        name, ARMS + "multiply", arms, repeats=repeats, again="mxnet",
+        arm_options={arm: {"peer": peer} for arm, peer in PRODUCTS.items()}, folder=folder,
+        title="The ceiling: matrix products", figure="gflop_per_second", unit="GFLOP/s",
+        better="higher", pairs=[("torch", "mxnet"), ("torch", "torch-tuned"),
+                                ("torch-tuned", "mxnet")],
     )  # fmt: skip
 
 
@@ -132,7 +178,7 @@ def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
     arms, options = {}, {}
     for case, settings in STEPS.items():
         arms[case] = Plan(**settings["plan"])
-        peer = {"how": "count", "network": settings["peer"], "sizes": settings["sizes"]}
+        peer = {"count": True, "network": settings["peer"], "sizes": settings["sizes"]}
         options[case] = {**settings["options"], "peer": peer}
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=1, folder=folder, pairs=[],
@@ -157,8 +203,9 @@ def _levers(name: str, repeats: int, folder: Path) -> measure.Experiment:
     arms, options = _variants(STEPS["mobilenet"], changes)
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
-        title="Levers that change what a step is", figure="samples_per_second", unit="",
-        better="higher", pairs=[tuple(lever["arms"]) for lever in LEVERS.values()],
+        title="Levers that change what a step is", again="accumulated",
+        figure="samples_per_second", unit="", better="higher",
+        pairs=[tuple(lever["arms"]) for lever in LEVERS.values()],
     )  # fmt: skip
 
 
@@ -180,7 +227,7 @@ def _unit(case: dict) -> str:
 
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
     """Return the last arm of a case with several changes, and the options of these arms."""
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **case["plan"]})
     arms, options = measure.ladder(plan, case["levers"], case["options"], ARMS + "step")
     last = list(arms)[-1]
     changed = {}
@@ -196,7 +243,7 @@ def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the time of every operator in the last arm of each case, once."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
-        plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
+        plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **settings["plan"]})
         plans, options = measure.ladder(
             plan, settings["levers"], settings["options"], ARMS + "step"
         )
@@ -204,7 +251,7 @@ def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
         arms[case], arm_options[case] = plans[last], options[last]
     return measure.interleave(
         name, "mxopt.chapter.workloads:profile", arms, arm_options=arm_options, repeats=1,
-        folder=folder,        title="Where the time goes", pairs=[],
+        folder=folder, title="Where the time goes", pairs=[],
     )  # fmt: skip
 
 

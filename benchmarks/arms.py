@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from mxopt.core.child import end_with_parent
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 from mxopt.methods.engine.clock import timed
 
 HERE = Path(__file__).parent
 KIBIBYTE = 1024
-TUNED = "tuned"  # channels_last, started by PyTorch's launcher as its guide recommends
+# A folder for what peers start from, which is the same in every repeat; made anew if not set.
+EXCHANGE = "BENCHMARKS_EXCHANGE"
 
 
 def step(
@@ -28,14 +33,15 @@ def step(
     Args:
         plan: the switches.
         write: called with the name and the fields of each event.
-        peer: if given, PyTorch trains instead of mxopt: ``how`` it computes, its ``network`` and
-            the ``sizes`` of that.
+        peer: if given, PyTorch trains instead of mxopt: its ``network``, the ``sizes`` of that,
+            and what it is ``given`` (:mod:`benchmarks.given`), or ``count``.
         environment: variables that MXNet reads when it first trains.
         **options: ``recipe``, and options of the recipe.
 
     Returns:
         ``seconds``, ``samples_per_second`` or ``tokens_per_second``, ``train_loss``,
-        ``first_epoch_seconds``, ``peak_memory_bytes`` of the process.
+        ``first_epoch_seconds``, ``peak_memory_bytes`` of the process, ``cpu_seconds`` of all its
+        threads.
 
     Raises:
         DeviceError: the peers' environment is missing, or the peer failed.
@@ -44,7 +50,7 @@ def step(
     from mxopt.train import fit
 
     if peer:
-        return _peer(plan, options, **peer)
+        return _peer(plan, write, options, **peer)
     os.environ.update(environment or {})
     epochs = []
 
@@ -61,28 +67,50 @@ def step(
         f"{recipe.unit}s_per_second": last[f"{recipe.unit}s"] / last["seconds"],
         "first_epoch_seconds": first["seconds"],
         "train_loss": last["train_loss"],
+        **{name: last[name] for name in ("cpu_seconds",) if name in last},
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
     }
 
 
-def _peer(plan: Plan, options: dict, how: str, network: str, sizes: dict) -> dict:
+def _peer(
+    plan: Plan, write, options: dict, network: str, sizes: dict, given: dict = (), count=False
+) -> dict:
     """Train the same epochs with PyTorch (``benchmarks/peers/step.py``).
 
     Raises:
         DeviceError: the peers' environment is missing, or the peer failed.
     """
+    given = dict(given)
+    parts = given.get("accumulation", 1)
+    batches = plan.replace(batch_size=plan.batch_size // parts, grad_accumulation=parts)
+    folder, own = exported(batches, {"recipe": "segmentation", **options})
+    job = {
+        "network": network, "sizes": {**own, **sizes}, "exchange": str(folder), "given": given,
+        "count": count, "unit": "token" if options.get("recipe") == "translation" else "sample",
+        "optimizer": plan.optimizer, "learning_rate": plan.learning_rate,
+        "momentum": plan.momentum, "epochs": plan.epochs,
+    }  # fmt: skip
+    return run_peer("step.py", job, write)
+
+
+def exported(plan: Plan, options: dict) -> tuple[Path, dict]:
+    """Return a folder with what a peer starts from, and sizes of its network; export if necessary.
+
+    Args:
+        plan: as for :func:`benchmarks.exchange.export`.
+        options: as for :func:`benchmarks.exchange.export`.
+    """
     from benchmarks.exchange import export
 
-    with tempfile.TemporaryDirectory() as folder:
-        asked = {"recipe": "segmentation", **options}
-        sizes = {**apart(export, Path(folder), plan, asked), **sizes}
-        job = {
-            "network": network, "sizes": sizes, "exchange": folder, "how": how,
-            "unit": "token" if options.get("recipe") == "translation" else "sample",
-            "optimizer": plan.optimizer, "learning_rate": plan.learning_rate,
-            "momentum": plan.momentum, "epochs": plan.epochs,
-        }  # fmt: skip
-        return run_peer("step.py", job)
+    asked = json.dumps([plan.as_dict(), options], sort_keys=True)
+    root = Path(os.environ.get(EXCHANGE) or tempfile.mkdtemp(prefix="exchange-"))
+    if not os.environ.get(EXCHANGE):
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+    folder = root / hashlib.sha256(asked.encode()).hexdigest()[:16]
+    sizes = folder / "sizes.json"
+    if not sizes.exists():  # it is written last
+        sizes.write_text(json.dumps(apart(export, folder, plan, options)))
+    return folder, json.loads(sizes.read_text())
 
 
 def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3) -> dict:
@@ -91,7 +119,8 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
     Args:
         plan: determines where preprocessing runs, workers and batch size.
         write: called with the name and the fields of each event.
-        peer: if given, PyTorch's DataLoader reads instead, with ``workers`` processes.
+        peer: if given, PyTorch's DataLoader reads instead, with ``workers`` processes, and
+            delivers uint8 if it is given ``uint8``.
         size: side of the square to which images are cropped, in pixels.
         epochs: how often the split is read; the first epoch is reported separately.
 
@@ -123,10 +152,12 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
             "root": str(data.train.location.path), "names": data.train.names, "size": size,
             "batch_size": plan.batch_size, "epochs": epochs, "expected": str(expected), **peer,
         }  # fmt: skip
-        return run_peer("loader.py", job)
+        return run_peer("loader.py", job, write)
 
 
-def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: int = 20) -> dict:
+def multiply(
+    plan: Plan, write, peer: dict | None = None, size: int = 2048, rounds: int = 20
+) -> dict:
     """Multiply square matrices, to find the highest rate that a library reaches on this machine.
 
     MXNet's ``FullyConnected`` is a matrix product by oneDNN. ``dot``, by OpenBLAS, is half as fast
@@ -134,8 +165,9 @@ def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: in
 
     Args:
         plan: the process has its threads.
-        write: not used.
-        peer: whether PyTorch multiplies instead of MXNet.
+        write: called with the name and the fields of each event.
+        peer: if not None, PyTorch multiplies instead of MXNet, with what it is ``given``, by the
+            ``library`` mkl (its default) or onednn.
         size: the matrices are (size, size), float32.
         rounds: number of products.
 
@@ -145,8 +177,8 @@ def multiply(plan: Plan, write, peer: bool = False, size: int = 2048, rounds: in
     Raises:
         DeviceError: the peers' environment is missing, or the peer failed.
     """
-    if peer:
-        return run_peer("multiply.py", {"size": size, "rounds": rounds})
+    if peer is not None:
+        return run_peer("multiply.py", {"size": size, "rounds": rounds, **peer}, write)
     from mxnet import nd
 
     a, b = nd.random.uniform(shape=(size, size)), nd.random.uniform(shape=(size, size))
@@ -171,16 +203,20 @@ def apart(function, *arguments):
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    own = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    with ProcessPoolExecutor(1, get_context("spawn"), **own) as pool:
         return pool.submit(function, *arguments).result()
 
 
-def run_peer(script: str, job: dict) -> dict:
+def run_peer(script: str, job: dict, write) -> dict:
     """Run a script of ``benchmarks/peers`` in the peers' environment.
+
+    The peer's processes end with this one, also if it is killed.
 
     Args:
         script: name of the script.
         job: its input, which JSON can represent.
+        write: gets an event ``peer`` with the peer's versions, libraries and variables.
 
     Returns:
         The figures that it prints.
@@ -191,18 +227,32 @@ def run_peer(script: str, job: dict) -> dict:
     python = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
     if not python.exists():
         raise DeviceError(f"{python} does not exist; create it with: make bench")
-    command = [str(python), str(HERE / "peers" / script)]
-    ours = {"PYTHONPATH", "LD_PRELOAD"}
-    surroundings = {name: value for name, value in os.environ.items() if name not in ours}
-    if job.get("how") == TUNED:
-        # PyTorch's launcher: Intel's OpenMP, threads bound to cores, the allocator it finds.
-        command[1:1] = ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
-        surroundings["THP_MEM_ALLOC_ENABLE"] = "1"  # huge pages, by PyTorch's own allocator
-    surroundings["PATH"] = os.pathsep.join([str(python.parent.absolute()), os.environ["PATH"]])
+    command, surroundings = _started(python.absolute(), HERE / "peers" / script, job)
     child = subprocess.run(
         command, input=json.dumps(job), text=True, capture_output=True, env=surroundings
     )
-    if child.returncode:
+    if child.returncode or not child.stdout.strip():
         last = (child.stderr.strip().splitlines() or ["no message"])[-1]
         raise DeviceError(f"the peer failed: {last}")
-    return json.loads(child.stdout.splitlines()[-1])
+    figures = json.loads(child.stdout.splitlines()[-1])
+    write("peer", given=job.get("given", {}), **figures.pop("facts", {}))
+    return figures
+
+
+def _started(python: Path, script: Path, job: dict) -> tuple[list[str], dict[str, str]]:
+    """Return the command that runs a script with what the job is given, and its variables."""
+    given, home = job.get("given", {}), python.parent.parent
+    command = [str(python)]
+    ours = {"PYTHONPATH", "LD_PRELOAD", "VIRTUAL_ENV", "CONDA_PREFIX"}
+    surroundings = {name: value for name, value in os.environ.items() if name not in ours}
+    surroundings["VIRTUAL_ENV"] = str(home)  # where the launcher looks for libraries
+    surroundings["PATH"] = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    if given.get("launcher"):
+        command += ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
+    if given.get("huge_pages"):
+        surroundings["THP_MEM_ALLOC_ENABLE"] = "1"
+    if given.get("mkl_intel_kernels"):
+        surroundings["LD_PRELOAD"] = str(home / "lib" / "libmkl_intel_cpu.so")
+    # The peer ends with its parent by itself; the launcher, if there is one, by this.
+    attached = [str(python), str(HERE / "peers" / "child.py"), str(os.getpid())]
+    return [*attached, *command, str(script)], surroundings

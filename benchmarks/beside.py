@@ -26,8 +26,12 @@ def is_peer(experiment: Experiment, arm: str) -> bool:
 
 def own_arms(experiment: Experiment) -> list[str]:
     """Return the names of mxopt's arms, each with one lever more than the arm before."""
-    launched = {**LAUNCH, **LAUNCH_DROPPED}
-    return [arm for arm in experiment.arms if arm not in launched and not is_peer(experiment, arm)]
+    launched, again = {**LAUNCH, **LAUNCH_DROPPED}, getattr(experiment, "again", "")
+    return [
+        arm
+        for arm in experiment.arms
+        if arm not in launched and arm != again and not is_peer(experiment, arm)
+    ]
 
 
 def last_arm(experiment: Experiment) -> str:

@@ -1,9 +1,9 @@
 """The cases that are compared, and how mxopt and PyTorch run them."""
 
+from benchmarks.given import HALVED_IMAGE_PEERS, IMAGE_PEERS, LAST, SENTENCE_PEERS, TUNED
 from mxopt import machine
 from mxopt.cli import launch
 
-PEERS = ("eager", "channels_last", "tuned", "compile")
 THREADS = {"cpu_threads": machine.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
@@ -12,9 +12,17 @@ LAUNCH, LAUNCH_DROPPED = {"launch": launch.SWITCHES}, {"launch-huge": HUGE}
 
 SGD = {"epochs": 2, "batch_size": 4, "learning_rate": 0.01, "momentum": 0.9}
 
+# How images are read: switches of every arm of mxopt, and of its arms with workers.
+READING: dict = {}
+READING_WITH_WORKERS: dict = {}
+
 # ``levers`` are added one after the other, threads first. ``dropped`` are added after them, to show
 # their effect; none was kept. ``launch``: whether to also measure the first arm in the environment
-# of `mxopt launch`.
+# of `mxopt launch`. By default the first arm, that with threads and the last one are measured; the
+# others are measured with ``--long``. ``limit`` bounds the samples of an epoch, so that all default
+# parts take less than an hour on two cores. ``headline`` is the peer that the last arm is compared
+# with before anything is measured; the page also names the fastest one, which is chosen by result,
+# in the peer's favour.
 STEPS = {
     "resnet": {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
@@ -28,12 +36,13 @@ STEPS = {
         "dropped": {"huge": HUGE, "returned": {"allocator": "return"}},
         "peer": "ResNetDeepLab",
         "sizes": {},
-        "peers": PEERS,
+        "peers": IMAGE_PEERS,
+        "headline": "tuned",
         "target": 1.0,
     },
     "mobilenet": {
         "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
-        "options": {"network": "deeplab_mobilenetv2", "size": 480, "limit": 16},
+        "options": {"network": "deeplab_mobilenetv2", "size": 480, "limit": 12},
         "plan": SGD,
         "levers": {
             "threads": THREADS,
@@ -47,12 +56,13 @@ STEPS = {
         "launch": True,
         "peer": "MobileNetDeepLab",
         "sizes": {"relu6_stages": 16},
-        "peers": PEERS,
+        "peers": HALVED_IMAGE_PEERS,
+        "headline": "tuned",
         "target": 1.2,
     },
     "transformer": {
         "title": "Transformer, 3 layers of 256, batches of 2048 target tokens",
-        "options": {"recipe": "translation", "limit": 1500, "vocabulary": 8000},
+        "options": {"recipe": "translation", "limit": 700, "vocabulary": 8000},
         "plan": {
             "epochs": 2,
             "batch_size": 2048,
@@ -71,7 +81,8 @@ STEPS = {
         "launch": True,
         "peer": "Translator",
         "sizes": {"layers": 3, "units": 256, "heads": 4, "hidden": 1024, "dropout": 0.1},
-        "peers": ("eager", "compile"),
+        "peers": SENTENCE_PEERS,
+        "headline": "best",
         "target": 1.2,
     },
 }
@@ -81,10 +92,18 @@ EPOCHS = {
     "title": "Two whole epochs from files on disk, MobileNetV2",
     "options": {"network": "deeplab_mobilenetv2", "size": 480, "train": 16, "validation": 8},
     "peers": {
-        f"{how}{'-workers' * bool(workers)}": {"how": how, "workers": workers}
-        for how in ("channels_last", "tuned")
+        f"{name}{'-workers' * bool(workers)}": {"given": given, "workers": workers}
+        for name, given in (("channels_last", LAST), ("tuned", {**LAST, **TUNED}))
         for workers in (0, 2)
     },
+}
+
+# Matrix products of PyTorch: as installed, by MKL's kernels for Intel's processors, and by oneDNN,
+# which PyTorch calls for convolutions and has no public function for products with gradients.
+PRODUCTS = {
+    "torch": {},
+    "torch-tuned": {"given": TUNED},
+    "torch-onednn": {"library": "onednn"},
 }
 
 # Levers that change what a step is: a pair of arms each, both with all levers of "mobilenet".

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import resource
-import tempfile
 import time
-from pathlib import Path
 
-from benchmarks.arms import KIBIBYTE, apart, run_peer
+from benchmarks.arms import KIBIBYTE, apart, exported, run_peer
 from mxopt.core.plan import Plan
 
 
@@ -22,7 +20,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
         train: number of training images, the first ones of the split.
         validation: number of validation images, the first ones of the split.
         peer: if given, PyTorch trains instead of mxopt, on the same images in the same order:
-            ``how`` it computes, its ``network``, the ``sizes`` of that, and ``workers`` of its
+            its ``network``, the ``sizes`` of that, what it is ``given``, and ``workers`` of its
             DataLoader.
         **options: options of the segmentation recipe.
 
@@ -41,7 +39,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
     from mxopt.train import fit
 
     if peer:
-        return _peer(plan, train, validation, options, **peer)
+        return _peer(plan, write, train, validation, options, **peer)
     recipe = _recipe(train, validation, options)
     recipe.metric()  # imports what it needs
     ends, epochs = [], []
@@ -96,22 +94,19 @@ def _recipe(train, validation, options):
     return dataclasses.replace(recipe, data=data)
 
 
-def _peer(plan, train, validation, options, how, network, sizes, workers) -> dict:
-    from benchmarks.exchange import export
+def _peer(plan, write, train, validation, options, given, network, sizes, workers) -> dict:
     from mxopt import recipes
     from mxopt.methods.input_pipeline.samplers import epoch_order
 
     data = recipes.load("segmentation", **options).data()
-    batch = {"recipe": "segmentation", **options, "limit": plan.batch_size}
     orders = [epoch_order(train, True, plan.seed, epoch).tolist() for epoch in range(plan.epochs)]
-    with tempfile.TemporaryDirectory() as folder:
-        apart(export, Path(folder), plan, batch)
-        job = {
-            "network": network, "sizes": sizes, "exchange": folder, "how": how, "workers": workers,
-            "root": str(data.train.location.path), "size": options["size"],
-            "train": data.train.names[:train], "validation": data.validation.names[:validation],
-            "orders": orders, "batch_size": plan.batch_size, "optimizer": plan.optimizer,
-            "learning_rate": plan.learning_rate, "momentum": plan.momentum,
-            "untrained_loss": apart(untrained_loss, plan, train, validation, options),
-        }  # fmt: skip
-        return run_peer("epochs.py", job)
+    folder, _ = exported(plan, {"recipe": "segmentation", **options, "limit": plan.batch_size})
+    job = {
+        "network": network, "sizes": sizes, "exchange": str(folder), "given": given,
+        "workers": workers, "root": str(data.train.location.path), "size": options["size"],
+        "train": data.train.names[:train], "validation": data.validation.names[:validation],
+        "orders": orders, "batch_size": plan.batch_size, "optimizer": plan.optimizer,
+        "learning_rate": plan.learning_rate, "momentum": plan.momentum,
+        "untrained_loss": apart(untrained_loss, plan, train, validation, options),
+    }  # fmt: skip
+    return run_peer("epochs.py", job, write)

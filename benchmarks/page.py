@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, growth, levers
+from benchmarks import beside, given, growth, levers
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import GROWTH, LAUNCH, STEPS, TRIED
 from mxopt import report
@@ -17,101 +17,184 @@ LOADER_TARGET = 1.5
 GIGA = 1e9
 ABOUT = """# Benchmarks
 
-`mxopt` and PyTorch on the same work. `make bench` repeats all measurements and generates this page
-from `records/`; no figure is typed by hand.
+`mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
+from `records/<processor>/`; no figure of ours is typed by hand. With its defaults, six runs of each
+arm, it takes about 40 minutes on two cores; `make bench LONG=1` also measures every lever, whole
+epochs, loaders, growth and the time of operators, and takes some hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
-Dropout masks are drawn in different ways. Each run has its own process; unless stated otherwise it
-trains two epochs over data in memory, and the second is timed. Runs are interleaved, and a ratio is
-that of paired runs, with its 95 % interval. PyTorch runs as installed (`eager`), with
-`channels_last`, with `torch.compile`, and with `channels_last` in the environment of its launcher
-`torch.backends.xeon.run_cpu` and huge pages (`tuned`). The *fastest peer* is the PyTorch arm over
-which mxopt's last arm has the smallest advantage in paired runs; if it is faster than mxopt, the
-verdict says so.
+Dropout is drawn in different ways: mxopt's `cpu_operators` draw it from 512 shared rows, PyTorch
+only in arms given `shared_dropout`. Each run has its own process; unless stated otherwise it trains
+two epochs over data in memory, and the second is timed. Runs are interleaved, their number is fixed
+before measuring, and a ratio is that of paired runs, with its 95 % interval. The arm whose name
+ends in `-again` repeats mxopt's last arm: its ratio, which would be 1 without noise, shows the
+noise of the measurement.
 
-All figures are from the machine below, and ratios differ between processors. In particular,
-PyTorch's matrix product is slower than MXNet's here (*The ceiling*), which affects every case with
-large matrix products. The PyTorch arms do not use every optimisation of PyTorch: none accumulates
-gradients, the Transformer has no `tuned` arm, and `torch.compile` is not combined with
-`channels_last`. In the comparison of loaders, mxopt's last arm transfers images as uint8.
+Pairs are named before measuring: mxopt's last arm relative to each arm of PyTorch. The *fastest
+peer* is the PyTorch arm over which mxopt's last arm has the smallest advantage in paired runs. It
+is thus chosen by its result, in PyTorch's favour; if it is faster than mxopt, the verdict says so.
 
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
-the unmodified network's forward pass, as counted by PyTorch) divided by the rate that the faster of
-the two libraries reaches in a plain matrix product on this machine. Work that a rewrite avoids is
-still counted."""
+the unmodified network's forward pass, as counted by PyTorch) divided by the highest rate that a
+library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
+counted."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
+ABOUT_OLD = """The records of this processor were made with mxopt 0.1. Its arms of PyTorch had less
+than *What PyTorch is given* says of every arm: three products for queries, keys and values,
+`scaled_dot_product_attention` with a mask of float32, ReLU6 not in place. Its `compile` left the
+loss out, and no library for `launcher` was installed but what the machine had."""
+ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
+the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
+Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and
+MKL then takes the kernels for the instructions that the processor has. `torch-onednn` is oneDNN's
+product within PyTorch, which has no gradient. MKL's own variables `MKL_DEBUG_CPU_TYPE`,
+`MKL_ENABLE_INSTRUCTIONS` and `MKL_CBWR` did not make MKL 2024.2 faster where this was tried."""
+# Measured by others, with the code whose records are in the same table. Shown until there are
+# records of such a processor.
+REVIEW = {"transformer": ("0.91", "2.11"), "mobilenet": ("0.92", "1.09")}
+ABOUT_REVIEW = """There are no records of an Intel processor here. An outside review measured the
+code of mxopt 0.1 on an Intel Xeon of the same size: {figures}. On the AMD processor the arms of
+PyTorch then multiplied matrices by MKL's slower kernels (*The ceiling*), on the Intel processor
+they did not."""
 
 
 def write(folder: Path) -> Path:
     """Write the page and its plots beside a folder's ``records``, and return the page's path."""
-    known = _known(folder / "records")
-    drawn, best = {}, beside_peers(known)
-    if best:
-        drawn[PLOT] = plots.intervals(best, "mxopt's last arm and the fastest PyTorch arm")
-    if grown := _grown(known):
-        drawn[growth.PLOT] = growth.plot(grown)
-    for name, figure in drawn.items():
-        figure.savefig(folder / name, dpi=130, bbox_inches="tight")
+    for home in processors(folder / "records"):
+        known = _known(home)
+        drawn, best = {}, beside_peers(known)
+        if best:
+            drawn[PLOT] = plots.intervals(best, "mxopt's last arm and the fastest PyTorch arm")
+        if grown := _grown(known):
+            drawn[growth.PLOT] = growth.plot(grown)
+        for name, figure in drawn.items():
+            figure.savefig(home / name, dpi=130, bbox_inches="tight")
     atomic.replace_text(folder / "README.md", text(folder / "records"))
     return folder / "README.md"
 
 
+def processors(folder: Path) -> list[Path]:
+    """Return the folders of records, one for each processor."""
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
 def text(folder: Path) -> str:
     """Return the page's Markdown, computed from the records below a folder."""
-    known = _known(folder)
-    runs = [run for e in known.values() for arm in e.runs.values() for run in arm]
-    machine = results.machine(next(run.only("environment") for run in runs if run.events))
+    homes = processors(folder)
+    known = {home: _known(home) for home in homes}
+    compared = {found.title: found for each in known.values() for found in _compared(each)}
+    parts = [ABOUT, "## Beside the fastest peer", str(_summary(known))]
+    if not any("intel" in home.name for home in homes):
+        parts.append(_review())
+    parts += ["## What PyTorch is given", given.ALWAYS, given.legend(),
+              str(given.table(list(compared.values())))]  # fmt: skip
+    for home in homes:
+        parts += _processor(known[home], f"{folder.name}/{home.name}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(known: dict[Path, dict[str, Experiment]]) -> report.Table:
+    """Return a table of every comparison with the fastest peer, for each processor."""
+    rows = []
+    for each in known.values():
+        for found in _compared(each):
+            if peer := best_peer(found):
+                arm = _arm(found)
+                ratio = found.ratio(arm, peer)
+                rows.append([_machine(each)[0], found.title, arm, peer, str(ratio), ratio.verdict])
+    columns = ["processor", "what is trained or read", "arm of mxopt", "fastest peer",
+               "times faster [95 %]", "verdict"]  # fmt: skip
+    return report.Table(columns, rows)
+
+
+def _review() -> str:
+    figures = ", ".join(
+        f"{STEPS[case]['title'].split(',')[0]} {there} times the fastest peer's speed (published "
+        f"for the AMD processor: {here})"
+        for case, (there, here) in REVIEW.items()
+    )
+    return ABOUT_REVIEW.format(figures=figures)
+
+
+def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
+    """Return the name of the processor, and lines about the machine."""
+    runs = [run for e in known.values() for arm in e.runs.values() for run in arm if run.events]
+    environment = runs[0].only("environment")
+    cpu = environment["cpu"]
     versions = {run.figures["version"] for run in runs if "version" in run.figures}
-    machine += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
-    parts = [ABOUT]
+    lines = results.machine(environment)
+    lines += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
+    return f"{cpu['model']}, {cpu['logical_cores']} cores", lines
+
+
+def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
+    """Return the paragraphs on one processor.
+
+    Args:
+        known: its experiments by name.
+        folder: its folder, as the page links to it.
+    """
+    name, machine = _machine(known)
+    parts = [f"## {name}"]
     if beside_peers(known):
-        parts.append(f"![mxopt and PyTorch]({PLOT})")
-    parts += ["## The machine", "\n".join(machine)]
+        parts.append(f"![mxopt and PyTorch]({folder}/{PLOT})")
+    parts.append("\n".join(machine))
+    options = [own for found in _compared(known) for own in found.arm_options.values()]
+    if any("how" in own.get("peer", {}) for own in options):
+        parts.append(ABOUT_OLD)
     if "ceiling" in known:
         parts += [
-            "## The ceiling",
+            "### The ceiling",
+            ABOUT_CEILING,
             str(report.arms(known["ceiling"], {"gflop_per_second": "GFLOP/s"})),
         ]
-    for name in STEPS:
-        if name in known:
-            found, peer = known[name], best_peer(known[name])
-            parts += [f"## {found.title}", str(beside.arms(found, _share(known, name)))]
+    for case in STEPS:
+        if case in known:
+            found, peer = known[case], best_peer(known[case])
+            parts += [f"### {found.title}", str(beside.arms(found, _share(known, case)))]
             if peer:
-                parts.append(beside.verdict(found, peer, STEPS[name]["target"]))
+                parts.append(beside.verdict(found, peer, STEPS[case]["target"]))
             parts += [
                 "The effect of each lever, added to those before it:",
                 str(beside.ladder(found)),
             ]
     if "epochs" in known:
-        parts += [f"## {known['epochs'].title}", *beside.epochs(known["epochs"])]
+        parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
     if launched := [
         known[name] for name in STEPS if name in known and LAUNCH.keys() <= known[name].arms.keys()
     ]:
-        parts += ["## An unchanged script with `mxopt launch`",
+        parts += ["### An unchanged script with `mxopt launch`",
                   str(beside.launched(launched))]  # fmt: skip
     if "loader" in known:
-        parts += [f"## {known['loader'].title}", *_loader(known["loader"])]
+        parts += [f"### {known['loader'].title}", *_loader(known["loader"])]
     if grown := _grown(known):
-        parts += ["## Growth", *growth.parts(grown)]
+        parts += ["### Growth", *growth.parts(grown, folder)]
     if "levers" in known:
-        parts += [f"## {known['levers'].title}", *levers.parts(known["levers"])]
+        parts += [f"### {known['levers'].title}", *levers.parts(known["levers"])]
     if tried := [known[name] for name in TRIED if name in known]:
-        parts += ["## What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
+        parts += ["### What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
     if "profile" in known:
-        parts += ["## Time by operator", str(report.operators(known["profile"]))]
-    return "\n\n".join(parts) + "\n"
+        parts += ["### Time by operator", str(report.operators(known["profile"]))]
+    return parts
 
 
 def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
     """Return for every comparison the ratio of mxopt's arm to the fastest peer."""
     best = {}
-    for name in (*STEPS, "epochs", "loader"):
-        peer = best_peer(known[name]) if name in known else None
-        if peer:
-            arm = (_reader if name == "loader" else last_arm)(known[name])
-            best[f"{known[name].title}: {arm}"] = known[name].ratio(arm, peer)
+    for found in _compared(known):
+        if peer := best_peer(found):
+            best[f"{found.title}: {_arm(found)}"] = found.ratio(_arm(found), peer)
     return best
+
+
+def _compared(known: dict[str, Experiment]) -> list[Experiment]:
+    return [known[name] for name in (*STEPS, "epochs", "loader") if name in known]
+
+
+def _arm(found: Experiment) -> str:
+    """Return mxopt's arm that is compared with the peers."""
+    return (_reader if found.name == "loader" else last_arm)(found)
 
 
 def _known(folder: Path) -> dict[str, Experiment]:

@@ -1,6 +1,6 @@
 """One measured run of a peer that trains from files: PyTorch's DataLoader, training, validation.
 
-It reads a job from standard input (JSON): ``network``, ``sizes``, ``exchange``, ``how``,
+It reads a job from standard input (JSON): ``network``, ``sizes``, ``exchange``, ``given``,
 ``optimizer``, ``learning_rate`` and ``momentum`` as for ``step.py``; ``root`` (folder of the data
 set), ``train`` and ``validation`` (names of images), ``size``, ``batch_size``, ``workers``,
 ``orders`` (of the training images, one list for each epoch), ``untrained_loss`` (mxopt's validation
@@ -9,7 +9,6 @@ the figures, as JSON.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -22,6 +21,8 @@ from torch.utils.data import DataLoader
 
 sys.path.insert(0, str(Path(__file__).parent))
 import step
+from child import read_job
+from facts import check_loaded, facts, peak_memory
 from loader import PennFudan
 
 CLASSES = 2
@@ -46,12 +47,13 @@ class Orders:
 
 def main() -> None:
     """Run the job and print its figures."""
-    job = json.load(sys.stdin)
+    job = read_job()
+    check_loaded(job["given"])
     cv2.setNumThreads(0)
     torch.manual_seed(0)
-    start, ends = time.perf_counter(), []
+    start, ends, processor = time.perf_counter(), [], time.process_time()
     net = step.make_network(job)
-    optimizer = step.make_optimizer(net, job)
+    optimizer, loss = step.make_optimizer(net, job), step.make_loss({**job, "unit": "sample"})
     many = {"num_workers": job["workers"], "persistent_workers": job["workers"] > 0}
     train, validation = (
         PennFudan(Path(job["root"]), job[split], job["size"]) for split in ("train", "validation")
@@ -60,15 +62,17 @@ def main() -> None:
     checks = DataLoader(validation, job["batch_size"], **many)
     for _ in job["orders"]:
         net.train()
-        train_loss = step.train_epoch(net, optimizer, laid_out(batches, job), step.image_loss)
+        updates = ([batch] for batch in laid_out(batches, job))
+        train_loss = step.train_epoch(net, optimizer, updates, loss)
         scores = validate(net, laid_out(checks, job))
         ends.append(time.perf_counter() - start)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    memory, processor = peak_memory(), time.process_time() - processor
     # After the clock, because the checks would warm up what a user starts cold.
     fresh, exchange = step.make_network(job), Path(job["exchange"])
     first = step.read_batch(exchange / "batch-000.npz")
     figures = {
         "seconds": ends[-1],
+        "cpu_seconds": processor,
         "samples_per_second": sum(map(len, job["orders"])) / ends[-1],
         "first_epoch_seconds": ends[0],
         "train_loss": float(train_loss),
@@ -78,6 +82,7 @@ def main() -> None:
         "loss_difference": check_loss(validate(fresh, laid_out(checks, job)), job),
         "threads": torch.get_num_threads(),
         "version": torch.__version__,
+        "facts": facts(),
     }
     print(json.dumps(figures))
 
@@ -90,7 +95,7 @@ def laid_out(loader, job):
         job: the job.
     """
     for image, mask in loader:
-        if job["how"] in step.CHANNELS_LAST:
+        if job["given"].get("channels_last"):
             image = image.contiguous(memory_format=torch.channels_last)
         yield image, mask
 

@@ -1,13 +1,13 @@
 """One measured run of PyTorch's DataLoader over Penn-Fudan, with the recipe's transforms.
 
 It reads a job from standard input (JSON): ``root`` (folder of the data set), ``names`` (of the
-images), ``size``, ``batch_size``, ``workers``, ``epochs``, ``expected`` (file with mxopt's first
+images), ``size``, ``batch_size``, ``workers``, ``epochs``, ``given`` (``uint8``: images and masks
+are delivered as uint8, and images normalised as batches), ``expected`` (file with mxopt's first
 samples, which the peer's must equal). Pillow decodes and OpenCV resizes, as in mxopt. The last line
 that it prints contains the figures, as JSON.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -18,6 +18,10 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
+sys.path.insert(0, str(Path(__file__).parent))
+from child import read_job
+from facts import facts, peak_memory
+
 MEAN = np.array((0.485, 0.456, 0.406), np.float32)
 DEVIATION = np.array((0.229, 0.224, 0.225), np.float32)
 # A pixel that is rounded differently is off by 1 / 255, which normalisation multiplies.
@@ -25,10 +29,13 @@ TOLERANCE = 0.02
 
 
 class PennFudan(Dataset):
-    """Images (3, size, size) float32, normalised, and masks (size, size) int64."""
+    """Images (3, size, size) float32, normalised, and masks (size, size) int64.
 
-    def __init__(self, root: Path, names: list, size: int):
-        self.root, self.names, self.size = root, names, size
+    With ``uint8``, images (3, size, size) and masks as uint8, for :func:`normalised`.
+    """
+
+    def __init__(self, root: Path, names: list, size: int, uint8: bool = False):
+        self.root, self.names, self.size, self.uint8 = root, names, size, uint8
 
     def __len__(self):
         return len(self.names)
@@ -39,6 +46,9 @@ class PennFudan(Dataset):
         mask = np.asarray(Image.open(self.root / "PedMasks" / f"{name}_mask.png"))
         image = self._square(image, cv2.INTER_LINEAR)
         mask = self._square((mask > 0).astype(np.uint8), cv2.INTER_NEAREST)
+        if self.uint8:
+            image = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
+            return image, torch.from_numpy(np.ascontiguousarray(mask))
         image = (image.astype(np.float32) / 255 - MEAN) / DEVIATION
         image = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
         return image, torch.from_numpy(mask.astype(np.int64))
@@ -54,12 +64,25 @@ class PennFudan(Dataset):
         return array[top : top + self.size, left : left + self.size]
 
 
+def normalised(image, mask):
+    """Return a batch of uint8 as a batch of float32 and int64.
+
+    Args:
+        image: (samples, 3, size, size) uint8.
+        mask: (samples, size, size) uint8.
+    """
+    mean, deviation = (torch.from_numpy(a)[:, None, None] for a in (MEAN, DEVIATION))
+    return image.float().div_(255).sub_(mean).div_(deviation), mask.long()
+
+
 def main() -> None:
     """Run the job and print its figures."""
-    job = json.load(sys.stdin)
+    job = read_job()
+    uint8 = job.get("given", {}).get("uint8", False)
     cv2.setNumThreads(0)
     dataset = PennFudan(Path(job["root"]), job["names"], job["size"])
     difference = check(dataset, np.load(job["expected"]))
+    dataset.uint8 = uint8
     loader = DataLoader(
         dataset,
         job["batch_size"],
@@ -71,6 +94,8 @@ def main() -> None:
     for _ in range(job["epochs"]):
         start, total = time.perf_counter(), 0.0
         for image, mask in loader:
+            if uint8:
+                image, mask = normalised(image, mask)
             total += float(image.sum()) + float(mask.sum())
         durations.append(time.perf_counter() - start)
     figures = {
@@ -78,7 +103,9 @@ def main() -> None:
         "first_epoch_seconds": durations[0],
         "difference": difference,
         "checksum": total,
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory_bytes": peak_memory(),
+        "version": torch.__version__,
+        "facts": facts(),
     }
     print(json.dumps(figures))
 

@@ -1,5 +1,7 @@
 """DeepLabv3 on MobileNetV2, as ``mxopt.recipes.segmentation.mobilenet_deeplab``."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -59,10 +61,11 @@ class MobileNetHead(nn.Module):
 
     def forward(self, x):
         rows, columns = x.shape[2:]
-        local = functional.relu(self.local(x))
-        whole = functional.relu(self.whole(functional.adaptive_avg_pool2d(x, 1)))
+        local = functional.relu(self.local(x), inplace=True)
+        whole = functional.adaptive_avg_pool2d(x, 1)
+        whole = functional.relu(self.whole(whole), inplace=True)
         x = torch.cat([whole.expand_as(local), local], 1)
-        x = self.scores(functional.relu(self.join(x)))
+        x = self.scores(functional.relu(self.join(x), inplace=True))
         sides = 16 * (rows - 1) + 1, 16 * (columns - 1) + 1
         x = functional.interpolate(x, sides, mode="bilinear", align_corners=True)
         return x[:, :, :-1, :-1]
@@ -75,7 +78,9 @@ class MobileNetDeepLab(nn.Module):
         super().__init__()
 
         def activation(stage):
-            return functional.relu6 if stage < relu6_stages else functional.relu
+            return partial(
+                functional.relu6 if stage < relu6_stages else functional.relu, inplace=True
+            )
 
         self.stages = nn.Sequential(Stem(activation(0)))
         inputs, dilated = 32, nn.Sequential()

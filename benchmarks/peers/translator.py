@@ -1,32 +1,57 @@
-"""The Transformer, with the same cells as GluonNLP's."""
+"""The Transformer, with the same cells as GluonNLP's.
+
+Written for speed in PyTorch on a CPU: the projections to queries, keys and values are one product;
+masks are computed once for all layers, and added by the product that computes the scores. (With
+dropout, ``scaled_dot_product_attention`` has no fast path on a CPU: it computes the same, with a
+mask and a scaling of its own in each layer.)
+"""
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 NEVER = -1e4  # added to a masked attention score, as mxopt's network does
+ROWS = 512  # of shared dropout, as in mxopt
+
+
+class Drop(nn.Module):
+    """Dropout; if ``rows`` is set, each position takes one of these random rows, as in mxopt."""
+
+    def __init__(self, probability):
+        super().__init__()
+        self.probability, self.rows = probability, None
+
+    def forward(self, x):
+        if self.rows is None or not self.training:
+            return functional.dropout(x, self.probability, self.training)
+        return x * functional.embedding(torch.randint(len(self.rows), x.shape[:2]), self.rows)
 
 
 class Attention(nn.Module):
     """Multi-head attention without biases; the output projection belongs to the cell."""
 
-    def __init__(self, units, heads, dropout):
+    def __init__(self, units, heads, dropout, crossed=False):
         super().__init__()
-        self.heads, self.dropout = heads, dropout
-        self.proj_query = nn.Linear(units, units, bias=False)
-        self.proj_key = nn.Linear(units, units, bias=False)
-        self.proj_value = nn.Linear(units, units, bias=False)
+        self.heads, self.dropout, self.crossed = heads, dropout, crossed
+        if crossed:
+            self.proj_query = nn.Linear(units, units, bias=False)
+            self.proj_key_value = nn.Linear(units, 2 * units, bias=False)
+        else:
+            self.proj_query_key_value = nn.Linear(units, 3 * units, bias=False)
 
     def forward(self, x, memory, mask):
         def split(y):
-            return y.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            return y.unflatten(2, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
 
-        query, key, value = self.proj_query(x), self.proj_key(memory), self.proj_value(memory)
-        dropout = self.dropout if self.training else 0.0
-        read = functional.scaled_dot_product_attention(
-            split(query), split(key), split(value), attn_mask=mask, dropout_p=dropout
-        )
-        return read.transpose(1, 2).flatten(2)
+        if self.crossed:
+            parts = self.proj_query(x), *self.proj_key_value(memory).chunk(2, 2)
+        else:
+            parts = self.proj_query_key_value(x).chunk(3, 2)
+        query, key, value = map(split, parts)
+        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
+        weights = functional.dropout(scores.softmax(2), self.dropout, self.training)
+        read = torch.bmm(weights, value)
+        return read.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
 
 
 class FeedForward(nn.Module):
@@ -35,10 +60,11 @@ class FeedForward(nn.Module):
     def __init__(self, units, hidden, dropout):
         super().__init__()
         self.ffn_1, self.ffn_2 = nn.Linear(units, hidden), nn.Linear(hidden, units)
-        self.layer_norm, self.drop = nn.LayerNorm(units), nn.Dropout(dropout)
+        self.layer_norm, self.drop = nn.LayerNorm(units), Drop(dropout)
 
     def forward(self, x):
-        return self.layer_norm(self.drop(self.ffn_2(functional.relu(self.ffn_1(x)))) + x)
+        hidden = functional.relu(self.ffn_1(x), inplace=True)
+        return self.layer_norm(self.drop(self.ffn_2(hidden)) + x)
 
 
 class EncoderCell(nn.Module):
@@ -48,7 +74,7 @@ class EncoderCell(nn.Module):
         super().__init__()
         self.attention_cell = Attention(units, heads, dropout)
         self.proj = nn.Linear(units, units, bias=False)
-        self.layer_norm, self.drop = nn.LayerNorm(units), nn.Dropout(dropout)
+        self.layer_norm, self.drop = nn.LayerNorm(units), Drop(dropout)
         self.ffn = FeedForward(units, hidden, dropout)
 
     def forward(self, x, mask):
@@ -62,11 +88,11 @@ class DecoderCell(nn.Module):
     def __init__(self, units, heads, hidden, dropout):
         super().__init__()
         self.attention_cell_in = Attention(units, heads, dropout)
-        self.attention_cell_inter = Attention(units, heads, dropout)
+        self.attention_cell_inter = Attention(units, heads, dropout, crossed=True)
         self.proj_in = nn.Linear(units, units, bias=False)
         self.proj_inter = nn.Linear(units, units, bias=False)
         self.layer_norm_in, self.layer_norm_inter = nn.LayerNorm(units), nn.LayerNorm(units)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Drop(dropout)
         self.ffn = FeedForward(units, hidden, dropout)
 
     def forward(self, x, memory, causal, across):
@@ -82,7 +108,7 @@ class Half(nn.Module):
     def __init__(self, cell, layers, units, heads, hidden, dropout, longest):
         super().__init__()
         self.register_buffer("position_weight", torch.zeros(longest, units))
-        self.layer_norm, self.drop = nn.LayerNorm(units), nn.Dropout(dropout)
+        self.layer_norm, self.drop = nn.LayerNorm(units), Drop(dropout)
         cells = [cell(units, heads, hidden, dropout) for _ in range(layers)]
         self.transformer_cells = nn.ModuleList(cells)
 
@@ -100,19 +126,55 @@ class Translator(nn.Module):
     The output has shape (samples, target length, vocabulary).
     """
 
-    def __init__(self, vocabulary, layers, units, heads, hidden, dropout, longest):
+    def __init__(
+        self, vocabulary, layers, units, heads, hidden, dropout, longest, shared_dropout=False
+    ):
         super().__init__()
         sizes = (layers, units, heads, hidden, dropout, longest)
+        self.heads, self.dropout, self.shared_dropout = heads, dropout, shared_dropout
         self.encoder, self.decoder = Half(EncoderCell, *sizes), Half(DecoderCell, *sizes)
         self.source_embedding = self.target_embedding = nn.Embedding(vocabulary, units)
         self.projection = nn.Linear(units, vocabulary)
         self.projection.weight = self.source_embedding.weight
 
-    def forward(self, source, target, source_length, target_length):
+    def forward(self, *inputs):
+        return self.projection(self.states(*inputs))
+
+    def states(self, source, target, source_length, target_length):
+        """Return the decoder's output, (samples, target length, units)."""
+        if self.shared_dropout and self.training:
+            rows = functional.dropout(torch.ones(ROWS, self.projection.in_features), self.dropout)
+            for module in self.modules():
+                if isinstance(module, Drop):
+                    module.rows = rows
         steps = torch.arange(source.shape[1])
-        padding = (steps >= source_length[:, None])[:, None, None].float() * NEVER
+        padding = (steps >= source_length[:, None]).float() * NEVER
+        padding = padding[:, None].repeat_interleave(self.heads, 0)
         steps = torch.arange(target.shape[1])
-        causal = (steps > steps[:, None]).float() * NEVER
+        causal = (steps > steps[:, None]).float()[None] * NEVER
         memory = self.encoder(self.source_embedding(source), padding)
-        states = self.decoder(self.target_embedding(target), memory, causal, padding)
-        return self.projection(states)
+        return self.decoder(self.target_embedding(target), memory, causal, padding)
+
+
+class ProjectedLoss(torch.autograd.Function):
+    """Projection to the vocabulary and smoothed cross-entropy in one, as mxopt's fused loss.
+
+    The gradient is computed with the loss and replaces the scores, which then need not be kept.
+    """
+
+    @staticmethod
+    def forward(ctx, states, weight, bias, words, smoothing):
+        """Return the summed loss of ``words``, (n,), from ``states``, (n, units)."""
+        scores = torch.addmm(bias, states, weight.t())
+        count = scores.shape[1]
+        total, right = scores.logsumexp(1), scores.gather(1, words[:, None])[:, 0]
+        loss = (total - (1 - smoothing) * right - smoothing / count * scores.sum(1)).sum()
+        gradient = scores.sub_(total[:, None]).exp_().sub_(smoothing / count)
+        gradient[torch.arange(len(words)), words] -= 1 - smoothing
+        ctx.save_for_backward(gradient @ weight, gradient.t() @ states, gradient.sum(0))
+        return loss
+
+    @staticmethod
+    def backward(ctx, outer):
+        """Return the gradients of the states, the weight and the bias."""
+        return *(outer * gradient for gradient in ctx.saved_tensors), None, None

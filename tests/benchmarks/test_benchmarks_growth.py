@@ -73,6 +73,6 @@ def test_the_plot_has_what_was_measured_and_linear_growth_from_the_smallest():
 
 def test_the_page_shows_the_plot_and_every_verdict():
     found = grown("growth-batch", (10,) * 5, (10,) * 5)
-    parts = growth.parts([found])
-    assert f"({growth.PLOT})" in parts[1]
+    parts = growth.parts([found], "records/amd")
+    assert f"(records/amd/{growth.PLOT})" in parts[1]
     assert parts[-1] == growth.verdict(found)

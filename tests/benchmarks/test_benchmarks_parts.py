@@ -22,7 +22,11 @@ TINY = {"network": "tiny", "size": 32}
 PEERS = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
 needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="needs the peers' environment")
 SMALL = {"network": "deeplab_mobilenetv2", "size": 96}
-PEER = {"how": "channels_last", "network": "MobileNetDeepLab", "sizes": {"relu6_stages": 16}}
+PEER = {
+    "given": {"channels_last": True},
+    "network": "MobileNetDeepLab",
+    "sizes": {"relu6_stages": 16},
+}
 
 
 def written(events):
@@ -74,8 +78,10 @@ def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
 
 @needs_peers
 def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
-    def changed(script, job):
-        return arms.run_peer(script, {**job, "untrained_loss": job["untrained_loss"] + 0.002})
+    def changed(script, job, write):
+        return arms.run_peer(
+            script, {**job, "untrained_loss": job["untrained_loss"] + 0.002}, write
+        )
 
     monkeypatch.setattr(epochs, "run_peer", changed)
     with pytest.raises(DeviceError, match="validation loss before training differs"):
@@ -156,9 +162,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
         assert EPOCHS["options"].items() <= own.items(), arm
         assert (plan.batch_size * plan.grad_accumulation, plan.epochs) == (4, 2)
     peers = [own["peer"] for own in found["options"].values() if "peer" in own]
-    assert {(p["how"], p["workers"]) for p in peers} == {
-        ("channels_last", 0), ("channels_last", 2), ("tuned", 0), ("tuned", 2),
-    }  # fmt: skip
+    assert {(len(p["given"]), p["workers"]) for p in peers} == {(1, 0), (1, 2), (4, 0), (4, 2)}
 
 
 def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):

@@ -1,0 +1,95 @@
+"""What PyTorch is given in each arm, so that it is compared at its strongest."""
+
+from __future__ import annotations
+
+from mxopt import report
+from mxopt.measure import Experiment
+
+# What an arm can be given, and what that is.
+GIVEN = {
+    "channels_last": "the memory layout `channels_last`",
+    "compile": "network and loss in one `torch.compile`; for sentences with dynamic shapes",
+    "launcher": "started by `torch.backends.xeon.run_cpu`: Intel's OpenMP, threads bound to cores, "
+    "tcmalloc; the run fails if one of the libraries is not loaded",
+    "huge_pages": "transparent huge pages, by PyTorch's allocator (`THP_MEM_ALLOC_ENABLE=1`)",
+    "mkl_intel_kernels": "MKL's kernels for Intel's processors on any processor, by preloading "
+    "`benchmarks/peers/mkl_intel_cpu.c`; changes nothing on an Intel processor",
+    "accumulation": "as many batches of an update, each computed after the other, as mxopt's last "
+    "arm, and the same ones",
+    "shared_dropout": "dropout of layers drawn from 512 shared rows, as mxopt's `cpu_operators`",
+    "fused_loss": "projection and loss in one function that computes the gradient with the loss, "
+    "as mxopt's `loss=fused`, and leaves out padding",
+    "workers": "so many processes that read images",
+    "uint8": "images and masks delivered as uint8; images normalised as batches",
+}
+# What every arm has, because it needs no choice.
+ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, gradients set to
+none, activations in place, queries, keys and values projected by one product, masks computed once a
+batch and added by the product that computes the scores, and mxopt's own batches: the same sentences
+in buckets, padded to the same few shapes. In the untimed epoch it sees the largest batch first.
+Targets are int64, the only type that PyTorch's loss takes; reading them is not timed.
+
+What mxopt does and PyTorch is not given: its rewrites of a network's graph and its space-to-batch,
+which a user of PyTorch would have to write for the network. What neither has: a fast path of
+attention with dropout, which `scaled_dot_product_attention` lacks on a CPU."""
+
+LAST = {"channels_last": True}
+TUNED = {"launcher": True, "huge_pages": True, "mkl_intel_kernels": True}
+COMPILE = {"compile": True}
+HALVES = {"accumulation": 2}
+
+IMAGE_PEERS = {
+    "eager": {},
+    "channels_last": LAST,
+    "compile": {**LAST, **COMPILE},
+    "tuned": {**LAST, **TUNED},
+    "tuned-compile": {**LAST, **TUNED, **COMPILE},
+}
+HALVED_IMAGE_PEERS = {**IMAGE_PEERS, "tuned-halves": {**LAST, **TUNED, **HALVES}}
+BY_HAND = {**TUNED, "shared_dropout": True, "fused_loss": True}
+SENTENCE_PEERS = {
+    "eager": {},
+    "tuned": TUNED,
+    "tuned-compile": {**TUNED, **COMPILE},
+    "best": BY_HAND,
+    "best-halves": {**BY_HAND, **HALVES},
+}
+
+
+def of(peer: dict) -> dict:
+    """Return what a peer is given, from its options in a record.
+
+    Args:
+        peer: the option ``peer`` of an arm; records of mxopt 0.1 have ``how`` in place of
+            ``given``.
+    """
+    workers = {"workers": peer["workers"]} if peer.get("workers") else {}
+    if "given" in peer or "how" not in peer:
+        return {**peer.get("given", {}), **workers}
+    tuned = {**LAST, "launcher": True, "huge_pages": True}
+    old = {"channels_last": LAST, "tuned": tuned, "compile": COMPILE}
+    return {**old.get(peer["how"], {}), **workers}
+
+
+def table(known: list[Experiment]) -> report.Table:
+    """Return a table of what each arm of PyTorch is given, in each comparison.
+
+    Args:
+        known: the experiments.
+    """
+    rows = []
+    for found in known:
+        for arm, options in found.arm_options.items():
+            if options.get("peer"):
+                rows.append([found.title, arm, _words(of(options["peer"])) or "as installed"])
+    return report.Table(["what is trained or read", "arm of PyTorch", "what it is given"], rows)
+
+
+def legend() -> str:
+    """Return a list of everything that an arm can be given."""
+    return "\n".join(f"- `{name}`: {words}." for name, words in GIVEN.items())
+
+
+def _words(given: dict) -> str:
+    shown = (name if value is True else f"{name} = {value}" for name, value in given.items())
+    return ", ".join(f"`{each}`" for each in shown)
