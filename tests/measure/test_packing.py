@@ -85,6 +85,24 @@ def test_a_machine_is_described_once(measured, tmp_path):
     assert text.count("OMP_NUM_THREADS") == 2
 
 
+def test_a_variable_that_only_some_runs_have_is_not_given_to_the_others(tmp_path):
+    folder = tmp_path / "demo"
+    for number in (1, 2):
+        with RecordWriter(folder / f"before-{number:02d}.jsonl") as writer:
+            writer.begin("a:b", ARMS["before"].as_dict(), {})
+            only = {"DNNL_VERBOSE": "0"} if number == 1 else {}
+            writer.write("environment", **machine("EPYC", 2**33, **only))
+            writer.write("end", status="ok", reason="", figures={"seconds": 1.0})
+    Experiment("demo", "a:b", {"before": Plan()}).save(folder)
+    pack(folder, tmp_path / "demo.jsonl")
+    first, second = (
+        run.only("environment")["variables"]
+        for run in read_experiment(tmp_path / "demo.jsonl").runs["before"]
+    )
+    assert first["DNNL_VERBOSE"] == "0"
+    assert "DNNL_VERBOSE" not in second
+
+
 def test_runs_are_in_the_order_of_measuring(measured, tmp_path):
     pack(measured, tmp_path / "demo.jsonl")
     lines = map(json.loads, (tmp_path / "demo.jsonl").read_text().splitlines())
