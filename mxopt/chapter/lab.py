@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mxopt import data, machine, measure
 from mxopt.chapter import tiers
-from mxopt.chapter.settings import FROM_SCRATCH, NEEDS, SETTINGS
+from mxopt.chapter.settings import FROM_SCRATCH, HEADLINES, NEEDS, SETTINGS
 from mxopt.core.errors import DataError, PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.data.pretrained import gluoncv_weights
@@ -57,12 +57,15 @@ class Lab:
             workload: ``module:function``, or a function of :mod:`mxopt.chapter.workloads`.
             arms: plans by name; the first is the baseline.
             **how: other arguments of :func:`mxopt.measure.interleave`; ``repeats`` is the tier's
-                and ``again`` the first arm unless given. What compares nothing has no second arm.
+                and ``again`` the first arm unless given, and ``headline`` is taken from
+                ``settings.HEADLINES``. What compares nothing is not measured again.
         """
         workload = workload if ":" in workload else f"mxopt.chapter.workloads:{workload}"
         how = {"repeats": self.settings["repeats"], **how}
         if how["repeats"] > 1 and how.get("pairs") != []:
             how.setdefault("again", next(iter(arms)))
+        named = HEADLINES.get(name, [])
+        how.setdefault("headline", [pair for pair in named if {*pair} <= arms.keys()])
         return measure.interleave(
             name, workload, arms, folder=self.folder, resume=self.resume,
             **how,

@@ -93,6 +93,7 @@ SETTINGS = {
             "speed": {
                 "launch": LAUNCH,
                 "static": {"hybridize": "static"},
+                "opencv": {"transforms": "opencv"},
                 "cached": {"preprocess": "cached"},
                 "space_to_batch": {"space_to_batch": True},
                 "freeze_stages": {"freeze_stages": 7},
@@ -277,6 +278,21 @@ SETTINGS = {
 
 # Sizes of the network that the gpu tier fine-tunes, for use where its weights are unavailable.
 FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
+
+# The pairs of each experiment that the README shows, named before anything is measured; those of
+# arms that a tier does not measure are left out.
+HEADLINES = {
+    "engine": [["naive", "threaded"]],
+    "chains": [["naive", "threaded"]],
+    "placement": [["lazy", "cached"], ["lazy", "device"]],
+    "precision": [["float32", "amp"], ["float32", "bfloat16"]],
+    "parallel": [["one", "many-scaled"]],
+    "segmentation": [["before", "after"], ["launch", "after"]],
+    "segmentation-kept": [["before", "after"]],
+    "translation": [["before", "after"], ["launch", "after"]],
+    "translation-goal": [["before", "after"], ["launch", "after"]],
+    "text-placement": [["lazy", "device"]],
+}
 
 # What each tier's notebooks read. It is fetched before anything is measured, because measured
 # processes download nothing.

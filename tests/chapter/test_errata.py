@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mxopt.chapter import errata
+from mxopt.chapter import errata, own_errata
 from mxopt.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -24,6 +24,7 @@ def test_the_page_is_what_the_errata_say_today():
         (errata.learning_rates_six_orders_apart, 1, 0),
         (errata.thirty_epochs_labelled_ten, 64.57, 21.52),
         (errata.best_epoch_of_the_validation, 0.941, 0.9),
+        (own_errata.head_start, 5, 1),
     ],
 )
 def test_each_is_wrong_by_as_much_as_it_says(show, printed, right):
@@ -45,3 +46,7 @@ def test_the_command_says_all_of_them(capsys):
 def test_the_page_is_written(tmp_path, capsys):
     assert main(["errata", "--write", str(tmp_path / "errata.md")]) == 0
     assert (tmp_path / "errata.md").read_text(encoding="utf-8").startswith("# Errata as programs")
+
+
+def test_our_own_erratum_has_its_figure_from_the_record_of_then():
+    assert "**13.35 [7.98, 22.33], n = 3**" in own_errata.figures()
