@@ -8,7 +8,7 @@ from mxopt.core.errors import CapacityError, DataError, PlanError
 from mxopt.core.plan import Plan, choices
 from mxopt.data import ndarray_memory
 from mxopt.methods.data_parallel import parallel
-from mxopt.methods.input_pipeline import pipeline
+from mxopt.methods.input_pipeline import loaders, pipeline
 from mxopt.methods.opencv_transforms import select
 from mxopt.recipes.segmentation.transform import Transform
 
@@ -190,6 +190,22 @@ def test_every_transform_and_loader_gives_the_same_numbers(how, preprocess, pixe
                 for one, another in zip(shard, other, strict=True):
                     assert (one.dtype, one.context) == (another.dtype, another.context)
                     np.testing.assert_array_equal(one.asnumpy(), another.asnumpy())
+
+
+@pytest.mark.parametrize("preprocess", ["lazy", "cached", "roundtrip"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_gluon_makes_the_batches_unless_the_plan_says_otherwise(monkeypatch, preprocess, workers):
+    def refuse(*arguments):
+        raise RuntimeError("not Gluon's")
+
+    for home, name in (
+        (loaders.host, "batchify"), (loaders.workers, "Workers"), (pipeline, "TakeRows"),
+    ):  # fmt: skip
+        monkeypatch.setattr(home, name, refuse)
+    plan = Plan(batch_size=4, preprocess=preprocess, num_workers=workers)
+    batches(plan)
+    with pytest.raises(RuntimeError, match="not Gluon's"):
+        batches(plan.replace(loader="shared_memory"))
 
 
 def test_a_gpu_s_operators_finish_a_batch_as_the_host_does(monkeypatch):
