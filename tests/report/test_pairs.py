@@ -47,6 +47,8 @@ def test_a_headline_of_an_experiment_with_a_goal_has_its_time_to_target():
         "Loading: slow → fast", "Loading, time to target: slow → fast",
     ]  # fmt: skip
     assert rows[1][2:] == ["2 s", "1 s", "2.00 [2.00, 2.00], n = 3", "faster"]
+    unfixed = pairs.headline({"": [experiment(**{**how, "goal": None})]}).rows
+    assert [row[0] for row in unfixed] == ["Loading: slow → fast"]
     missed = pairs.headline({"": [experiment(score=0.7, **how)]}).rows[1]
     assert missed[3:] == [
         "not in 1 s", "at most 2.00 (95 %: 2.00), n = 3",
