@@ -141,7 +141,14 @@ class Translator(nn.Module):
         return self.projection(self.states(*inputs))
 
     def states(self, source, target, source_length, target_length):
-        """Return the decoder's output, (samples, target length, units)."""
+        """Return the decoder's output, (samples, target length, units).
+
+        Args:
+            source: ids, (samples, source length).
+            target: ids, (samples, target length).
+            source_length: words that are not padding, (samples,).
+            target_length: words that are not padding, (samples,).
+        """
         if self.shared_dropout and self.training:
             rows = functional.dropout(torch.ones(ROWS, self.projection.in_features), self.dropout)
             for module in self.modules():
@@ -164,7 +171,16 @@ class ProjectedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, states, weight, bias, words, smoothing):
-        """Return the summed loss of ``words``, (n,), from ``states``, (n, units)."""
+        """Return the summed loss.
+
+        Args:
+            ctx: keeps the gradients.
+            states: the decoder's output at the words, (n, units).
+            weight: of the projection, (vocabulary, units).
+            bias: of the projection, (vocabulary,).
+            words: the right words, (n,).
+            smoothing: share of the target that is spread over the whole vocabulary.
+        """
         scores = torch.addmm(bias, states, weight.t())
         count = scores.shape[1]
         total, right = scores.logsumexp(1), scores.gather(1, words[:, None])[:, 0]
@@ -176,5 +192,10 @@ class ProjectedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, outer):
-        """Return the gradients of the states, the weight and the bias."""
+        """Return the gradients of the states, the weight and the bias.
+
+        Args:
+            ctx: has the gradients of the loss.
+            outer: gradient of what follows, a number.
+        """
         return *(outer * gradient for gradient in ctx.saved_tensors), None, None
