@@ -8,6 +8,7 @@ from mxopt.core.plan import Plan
 from mxopt.core.records import read_run
 from mxopt.measure import run
 from mxopt.measure.__main__ import do
+from mxopt.measure.files import record_files
 
 WORK = """
 import os
@@ -73,12 +74,19 @@ def test_a_run_that_diverges_is_no_success(tmp_path):
     assert not done.ok
 
 
-def test_a_record_is_never_overwritten(tmp_path):
+def test_an_earlier_record_is_neither_overwritten_nor_taken_for_the_run_s(tmp_path):
     record = tmp_path / "a.jsonl"
-    record.write_text("what was measured before\n")
-    with pytest.raises(RecordError):
+    assert run("toy:sleepy", Plan(), record).ok
+    before = record.read_bytes()
+    with pytest.raises(RecordError, match=r"a\.jsonl"):
         run("toy:sleepy", Plan(), record)
-    assert record.read_text() == "what was measured before\n"
+    assert record.read_bytes() == before
+
+
+def test_other_files_of_a_folder_are_no_records_of_an_arm(tmp_path):
+    for name in ("before-01", "before-notes", "before-x-02", "after-01"):
+        (tmp_path / f"{name}.jsonl").touch()
+    assert record_files(tmp_path, ["before"]) == {"before": {1: tmp_path / "before-01.jsonl"}}
 
 
 def test_an_option_that_the_workload_lacks_is_refused_before_anything_runs(tmp_path):
