@@ -18,10 +18,10 @@ from benchmarks.cases import (
     LEVERS,
     PRODUCTS,
     READING,
-    READING_WITH_WORKERS,
     STEPS,
     THREADS,
     TRIED,
+    WORKERS,
 )
 from mxopt import machine, measure, report
 from mxopt.core.plan import Plan
@@ -83,7 +83,7 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
             arm, that with threads and the last one.
     """
     case = STEPS[name]
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **case["plan"]})
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     dropped = case["dropped"] if every else {}
     arms, options = measure.ladder(
         plan, {**case["levers"], **dropped}, case["options"], ARMS + "step"
@@ -118,10 +118,10 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure whole epochs from files: before, with cached images, with all levers, and peers."""
     case = STEPS["mobilenet"]
     every = {key: value for lever in case["levers"].values() for key, value in lever.items()}
-    plan = Plan(**{**READING, **case["plan"]})
+    plan = Plan(**case["plan"])
     arms, options = measure.ladder(
         plan,
-        {"cached": {"preprocess": "cached"}, "after": every},
+        {"cached": {"preprocess": "cached", **READING}, "after": every},
         EPOCHS["options"],
         "benchmarks.epochs:run",
     )
@@ -141,15 +141,16 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split."""
-    plan = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"], **READING)
-    workers = plan.replace(num_workers=2, **READING_WITH_WORKERS)
-    arms = {"before": plan, "workers": workers,
+    before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
+    plan = before.replace(**READING)
+    workers = plan.replace(**WORKERS)
+    arms = {"before": before, "opencv": plan, "workers": workers,
             "workers-uint8": workers.replace(image_dtype="uint8"),
             "cached": plan.replace(preprocess="cached"),
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8")}  # fmt: skip
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
              "torch-workers-uint8": {"workers": 2, "given": {"uint8": True}}}  # fmt: skip
-    pairs = [("before", "workers"), ("before", "cached"), ("workers", "workers-uint8"),
+    pairs = [("before", "opencv"), ("opencv", "workers"), ("opencv", "cached"), ("workers", "workers-uint8"),
              ("cached", "cached-uint8")]  # fmt: skip
     pairs += [(peer, arm) for peer in peers for arm in arms]
     arms.update(dict.fromkeys(peers, plan))
@@ -227,7 +228,7 @@ def _unit(case: dict) -> str:
 
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
     """Return the last arm of a case with several changes, and the options of these arms."""
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **case["plan"]})
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms, options = measure.ladder(plan, case["levers"], case["options"], ARMS + "step")
     last = list(arms)[-1]
     changed = {}
@@ -243,7 +244,7 @@ def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure the time of every operator in the last arm of each case, once."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
-        plan = Plan(**{"preprocess": "cached", "epochs": 2, **READING, **settings["plan"]})
+        plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
         plans, options = measure.ladder(
             plan, settings["levers"], settings["options"], ARMS + "step"
         )

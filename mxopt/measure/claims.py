@@ -62,7 +62,12 @@ def _quality(experiment, found, arm, baseline) -> str:
 
 
 def trained(experiment: Experiment, arm: str) -> bool:
-    """Return whether the runs of an arm trained a network: their epochs have a training loss."""
+    """Return whether the runs of an arm trained a network: their epochs have a training loss.
+
+    Args:
+        experiment: the experiment.
+        arm: name of the arm.
+    """
     return any("train_loss" in epoch for run in experiment.runs[arm] for epoch in run.all("epoch"))
 
 
@@ -101,7 +106,12 @@ def start_of(experiment: Experiment, arm: str, baseline: str) -> str:
 
 
 def score_at_start(run: Run, figure: str) -> float | None:
-    """Return a validation score before the first step; None if it is not recorded."""
+    """Return a validation score before the first step; None if it is not recorded.
+
+    Args:
+        run: the run.
+        figure: name of the score, such as ``validation_mIoU``.
+    """
     checks = (check for check in run.all("check") if check.get("progress") == 0)
     return next((check[figure] for check in checks if figure in check), None)
 

@@ -204,6 +204,10 @@ class Experiment:
         """Return how many of the planned runs two arms have; empty if they have all of them.
 
         A result that is read before all planned runs are there could be picked by its value.
+
+        Args:
+            arm: name of the arm.
+            baseline: name of the arm it is compared with.
         """
         done = min(len(self.runs.get(name, [])) for name in (arm, baseline))
         return f"unfinished: {done} of {self.planned} planned runs" if done < self.planned else ""

@@ -79,7 +79,12 @@ class TimeToTarget:
 
 
 def bounded(found: Ratio, bound: str) -> str:
-    """Return a ratio as text; for a bound, with the end of its interval that is known."""
+    """Return a ratio as text; for a bound, with the end of its interval that is known.
+
+    Args:
+        found: the ratio.
+        bound: ``at least``, ``at most``, or empty.
+    """
     if not bound:
         return str(found)
     end = found.low if bound == "at least" else found.high
@@ -180,7 +185,13 @@ def _why_none(experiment: Experiment, found: TimeToTarget, arm: str, baseline: s
 
 
 def misses(found: TimeToTarget, arm: str, baseline: str) -> str:
-    """Return how many runs of each arm never reached the target; empty if all did."""
+    """Return how many runs of each arm never reached the target; empty if all did.
+
+    Args:
+        found: the times of both arms.
+        arm: name of the arm.
+        baseline: name of the arm it is compared with.
+    """
     said = [
         f"{name} missed the target in {missed} of {len(found.targets)} runs"
         for name, missed in zip((baseline, arm), found.missed)

@@ -143,7 +143,7 @@ def test_importing_mxopt_loads_no_mxnet():
 @pytest.mark.fault(
     "runs",
     "`make reproduce` is interrupted, and resumed",
-    sees="Resumed: 4 runs are from before an interruption.",
+    sees="Resumed: 6 runs are from before an interruption.",
 )
 def test_an_interrupted_notebook_is_resumed_and_measures_nothing_twice(tmp_path, monkeypatch, sees):
     for name in ("MXOPT_TIER", "MXOPT_RESULTS", "MXOPT_RESUME"):
