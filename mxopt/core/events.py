@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -16,6 +17,11 @@ def line_of(event: dict) -> str:
     return json.dumps(_encodable(event), allow_nan=False) + "\n"
 
 
+def canonical(event: dict) -> bytes:
+    """Return an event as bytes that do not depend on the order of its fields, for hashing."""
+    return json.dumps(_encodable(event), allow_nan=False, sort_keys=True).encode()
+
+
 def event_of(line: str | bytes) -> dict:
     """Return the event encoded in a line.
 
@@ -28,6 +34,22 @@ def event_of(line: str | bytes) -> dict:
     except (TypeError, KeyError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from None
     return event
+
+
+class Seal:
+    """A running SHA-256 of the events of a run.
+
+    It shows that a record was changed after it was written. Who changes a record and computes the
+    hash again is not found out by it.
+    """
+
+    def __init__(self):
+        self._hash = hashlib.sha256()
+
+    def add(self, event: dict) -> str:
+        """Add an event, and return the hash of all events so far; a field ``seal`` is left out."""
+        self._hash.update(canonical({k: v for k, v in event.items() if k != "seal"}))
+        return self._hash.hexdigest()
 
 
 def check_start(path: str | os.PathLike, event: dict) -> None:

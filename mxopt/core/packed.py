@@ -77,8 +77,9 @@ def read_packed(path: Path) -> tuple[dict, dict[str, list[Run]]]:
     runs: dict[str, list[Run]] = {arm: [] for arm in counts}
     for (first, offset, arm), own in zip(starts, events):
         name = path / f"{arm}-{len(runs[arm]) + 1:02d}.jsonl"
+        replay = functools.partial(_replay, path, offset, first, machines)
         try:
-            runs[arm].append(run_of(name, own, functools.partial(_steps, path, offset, first)))
+            runs[arm].append(run_of(name, own, replay))
         except PlanError as error:
             raise RecordError(f"{path}, line {first}: {error}") from None
     return description, runs
@@ -137,12 +138,16 @@ def _lines(path: Path, offset: int = 0, first: int = 1) -> Iterator[tuple[int, i
         raise RecordError(f"cannot read the experiment {path}: {error}") from None
 
 
-def _steps(path: Path, offset: int, first: int) -> Iterator[dict]:
+def _replay(path: Path, offset: int, first: int, machines: list[dict]) -> Iterator[dict]:
+    """Yield the events of the run that starts at an offset, as in its own record."""
     for line, _, event in _lines(path, offset, first):
-        if event["event"] == "start" and line > first:
-            return
-        if event["event"] == "steps":
-            yield event
+        if event["event"] == "start":
+            if line > first:
+                return
+            event = {k: v for k, v in event.items() if k not in ("arm", "run")}
+        elif event["event"] == "environment" and "machine" in event:
+            event = joined(machines[event.pop("machine") - 1], event)
+        yield event
 
 
 def _description(path: Path, header: dict) -> dict:

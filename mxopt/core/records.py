@@ -20,7 +20,7 @@ from pathlib import Path
 from mxopt.core import old_names, source
 from mxopt.core.atomic import unwritable
 from mxopt.core.errors import RecordError
-from mxopt.core.events import FORMAT, check_start, event_of, line_of
+from mxopt.core.events import FORMAT, Seal, check_start, event_of, line_of
 from mxopt.core.plan import Plan
 
 
@@ -56,7 +56,7 @@ class RecordWriter:
             ) from None
         with contextlib.suppress(OSError):  # some network file systems have no locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._start = time.monotonic()
+        self._start, self._seal = time.monotonic(), Seal()
 
     def begin(self, workload: str, plan: dict, options: dict) -> None:
         """Write the ``start`` event, with the time, the commit and a hash of the package's source.
@@ -75,7 +75,8 @@ class RecordWriter:
         """Append one event; its field ``at`` is the seconds since the record was opened.
 
         NaN and infinities are written as the strings ``nan``, ``inf`` and ``-inf``, because JSON
-        cannot represent them and ``null`` would hide a divergence.
+        cannot represent them and ``null`` would hide a divergence. The ``end`` event gets the
+        field ``seal``, a hash of the whole record (:class:`mxopt.core.events.Seal`).
 
         Args:
             event: name of the event.
@@ -86,7 +87,8 @@ class RecordWriter:
                 events are kept.
         """
         line = {"event": event, "at": round(time.monotonic() - self._start, 6), **fields}
-        self._file.write(line_of(line))
+        seal = self._seal.add(line)
+        self._file.write(line_of({**line, "seal": seal} if event == "end" else line))
         try:
             self._file.flush()
         except OSError as error:
@@ -122,8 +124,7 @@ class Run:
         commit: commit of the package's checkout; empty if unknown.
         source: SHA-256 of the package's source (:func:`mxopt.core.source.source_hash`); empty in
             records of version 0.2 and before.
-        read_steps: function that yields the ``steps`` events; None if they are in the file
-            ``path``.
+        read_all: function that yields all events; None if they are in the file ``path``.
     """
 
     path: Path
@@ -137,7 +138,7 @@ class Run:
     started: str = ""
     commit: str = ""
     source: str = ""
-    read_steps: Callable[[], Iterator[dict]] | None = field(default=None, compare=False, repr=False)
+    read_all: Callable[[], Iterator[dict]] | None = field(default=None, compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -154,9 +155,11 @@ class Run:
 
     def steps(self) -> Iterator[dict]:
         """Yield the ``steps`` events in order; each is read from the file when it is needed."""
-        if self.read_steps:
-            return self.read_steps()
-        return (entry for entry in read_events(self.path) if entry["event"] == "steps")
+        return (entry for entry in self.replay() if entry["event"] == "steps")
+
+    def replay(self) -> Iterator[dict]:
+        """Yield all events in order, from ``start`` to ``end``, each read when it is needed."""
+        return self.read_all() if self.read_all else read_events(self.path)
 
 
 def being_written(path: str | os.PathLike) -> bool:
@@ -206,15 +209,14 @@ def read_run(path: str | os.PathLike) -> Run:
 
 
 def run_of(
-    path: Path, events: Iterable[dict], read_steps: Callable[[], Iterator[dict]] | None = None
+    path: Path, events: Iterable[dict], read_all: Callable[[], Iterator[dict]] | None = None
 ) -> Run:
     """Return the run that some events describe.
 
     Args:
         path: path of the run, also for messages.
         events: the events from ``start`` on; ``steps`` are skipped.
-        read_steps: function that yields the ``steps`` events; None if they are in the file
-            ``path``.
+        read_all: function that yields all events; None if they are in the file ``path``.
 
     Raises:
         RecordError: there are no events.
@@ -236,5 +238,5 @@ def run_of(
         started=start.get("started", ""),
         commit=start.get("commit", ""),
         source=start.get("source", ""),
-        read_steps=read_steps,
+        read_all=read_all,
     )

@@ -17,10 +17,18 @@ def source_hash(package: Path = PACKAGE) -> str:
     Args:
         package: the package's folder.
     """
+    return hash_of({path.relative_to(package): path.read_bytes() for path in package.rglob("*.py")})
+
+
+def hash_of(contents: dict[Path, bytes]) -> str:
+    """Return the SHA-256 of files, by path: names and contents.
+
+    Args:
+        contents: contents by path, relative to the package.
+    """
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
+    for path, content in sorted(contents.items()):
+        found.update(f"{path.as_posix()} {hashlib.sha256(content).hexdigest()}\n".encode())
     return found.hexdigest()
 
 
