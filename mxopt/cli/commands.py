@@ -175,13 +175,14 @@ def reproduce(chosen) -> int:
 def report(chosen) -> int:
     """Write the pages of a results folder again from its records."""
     from mxopt.core import atomic
-    from mxopt.report import html, results
+    from mxopt.report import html, prose, results
 
     print(results.write_page(chosen.results))
     if chosen.html:
         print(html.write(chosen.results))
     if chosen.readme:
         text = results.update_readme(chosen.readme, chosen.results)
+        text = prose.updated(text, chosen.readme.resolve().parent)
         atomic.replace_text(chosen.readme, text)
         print(chosen.readme)
     return 0
@@ -211,11 +212,21 @@ def errata(chosen) -> int:
     return 0
 
 
+def _errata(page) -> list[str]:
+    """Compare the page of errata with what their programs give; verification cannot import them."""
+    from mxopt.chapter import errata
+    from mxopt.report.verify import pages
+
+    return pages.difference(page, errata.page) if page.exists() else []
+
+
 def verify(chosen) -> int:
     """Compare published pages with their records; return 1 if anything differs."""
     from mxopt.report.verify import verify
 
     problems = verify(chosen.results, chosen.readme)
+    if chosen.readme:
+        problems += _errata(chosen.readme.resolve().parent / "docs" / "errata.md")
     for problem in problems:
         print(problem)
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"

@@ -14,6 +14,7 @@ from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter
 from mxopt.measure import Experiment, find_experiments, interleave, pack, read_experiment
 from mxopt.report import results
+from mxopt.report.verify import pages
 
 ARMS = {"before": Plan(), "v0.9": Plan(batch_size=2)}
 
@@ -163,7 +164,7 @@ def test_a_results_folder_is_packed_with_its_page_and_plots(measured, tmp_path, 
     assert find_experiments(root) == [measured]
     assert results.page(target) == (target / "RESULTS.md").read_text()
     assert "(8_1/demo/bars.png)" in results.page(target)
-    assert main(["verify", str(target)]) == 0
+    assert pages.check(target) == []
 
 
 def test_one_experiment_is_packed_beside_its_folder_and_then_one_must_go(measured, capsys):

@@ -1,19 +1,31 @@
-"""Verify published results: compare pages with the records, and the records with their plans.
+"""Verify published results: records, the pages and pictures made from them, and prose.
 
-``mxopt verify`` reports what would make a published figure wrong: a page that differs from its
-records, a figure or a loss that is not finite in a run that counts as a success, a missing run, a
-run under another plan than its experiment's, and a run that did other work than its plan specifies.
+``mxopt verify`` computes again whatever follows from something else, and reports each difference:
+
+- the figures of a run from its epochs, and those from its steps (:mod:`.figures`);
+- the seconds of its parts from the time stamps between which they lie (:mod:`.clocks`);
+- machine, number, seeds, order and start of the runs of an experiment (:mod:`.experiments`), and
+  the code that made them (:mod:`.code`);
+- pages, pictures and the figures within sentences from the records (:mod:`.pages`,
+  :mod:`.pictures`, :mod:`mxopt.report.prose`).
+
+A forger therefore has to change everything that follows from a figure, in all records at once. A
+whole record that was invented consistently is not found out, nor a test score that was raised in
+the last event before the seal was computed again: for this, run the recorded plan again at the
+recorded commit (``mxopt again``), on a machine of the same kind. To exclude it, someone else would
+have to measure, or a trusted time stamp would have to be taken of each record while it is written.
 """
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-from mxopt import report
+from mxopt.core.errors import RecordError
+from mxopt.core.events import Seal
 from mxopt.core.records import Run
-from mxopt.measure import Experiment
-from mxopt.report import results
+from mxopt.measure import Experiment, find_experiments, read_experiment
+from mxopt.report.verify import clocks, code, experiments, figures, pages, pictures
+from mxopt.report.verify.not_remeasured import NOT_REMEASURED
 
 
 def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
@@ -21,27 +33,39 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
 
     Args:
         folder: folder with run records, and the page written from them.
-        readme: path of a README whose table is compared as well.
+        readme: path of a README whose table is compared as well. If the folder that holds it has
+            the source of this package, the other pages of the repository are compared, too.
 
     Returns:
         The problems; empty if there are none.
 
     Raises:
-        RecordError: there are no records, or one is damaged.
+        RecordError: there are no records.
     """
     folder = Path(folder)
-    problems = []
-    for path, experiment in results.read_experiments(folder):
-        problems += _runs(path, experiment)
-    pages = results.pages(folder)
-    if readme:
-        pages[Path(readme)] = results.update_readme(readme, folder)
-    for page, text in pages.items():
-        problems += _drift(page, text)
-    return problems
+    found, problems = [], []
+    for path in find_experiments(folder):
+        try:
+            found.append((path, read_experiment(path)))
+        except RecordError as error:
+            problems.append(str(error))
+    if not found and not problems:
+        raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
+    audited = []
+    for path, experiment in found:
+        problems += _plans(path, experiment)
+        if any(run.source for run in _runs(experiment)):
+            problems += _records(path, experiment)
+            problems += pictures.check(path, experiment)
+            audited += _runs(experiment)
+        elif f"{path.parent.name}/{path.stem}" not in NOT_REMEASURED:
+            problems.append(f"{path}: made by version 0.2 or before, and cannot be verified")
+    problems += code.check(audited)
+    return problems if len(found) == 0 else problems + pages.check(folder, readme)
 
 
-def _runs(path: Path, experiment: Experiment) -> list[str]:
+def _plans(path: Path, experiment: Experiment) -> list[str]:
+    """Compare plans, options and status of runs with the experiment; any version has these."""
     problems = []
     most = max(map(len, experiment.runs.values()))
     for arm, runs in experiment.runs.items():
@@ -50,68 +74,39 @@ def _runs(path: Path, experiment: Experiment) -> list[str]:
             problems.append(f"{path}: arm {arm} has {len(runs)} runs, others have {most}")
         for run in runs:
             options = {**experiment.options, **experiment.arm_options.get(arm, {})}
-            found = _run(run, experiment.arms[arm], options)
-            problems += [f"{run.path}: {problem}" for problem in found]
+            plan = experiment.arms[arm]
+            differing = sorted(run.plan.replace(seed=plan.seed).diff(plan))
+            if differing or run.options != options or run.workload != experiment.workload:
+                names = ", ".join(differing or ["its options or its workload"])
+                problems.append(
+                    f"{run.path}: ran under another plan than its experiment's: {names}"
+                )
+            if not run.ok and not run.reason:
+                problems.append(f"{run.path}: ended as {run.status} without a reason")
+            if run.ok and not run.source:
+                problems += [f"{run.path}: {problem}" for problem in figures.work(run)]
     return problems
 
 
-def _run(run: Run, plan, options) -> list[str]:
-    problems = []
-    differing = sorted(run.plan.replace(seed=plan.seed).diff(plan))
-    if differing or run.options != options:
-        differing = differing or ["its options"]
-        problems.append(f"ran under another plan than its experiment's: {', '.join(differing)}")
-    if not run.ok:
-        return problems if run.reason else [*problems, f"ended as {run.status} without a reason"]
-    for name, value in run.figures.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            problems.append(f"counts as a success, and its {name} is {report.number(value)}")
-    return problems + work(run)
-
-
-def work(run: Run) -> list[str]:
-    """Return what differs between the training that a run records and what its plan specifies.
-
-    The number of epochs and the samples or tokens of all steps are compared with the plan and the
-    size of the training set. Losses that are not finite are reported as well.
-
-    Args:
-        run: a run that succeeded.
-
-    Returns:
-        The problems; empty if there are none, or if the run trained nothing.
-    """
-    epochs, problems = run.all("epoch"), []
-    lines = seen = bad = 0
-    for steps in run.steps():
-        lines += 1
-        seen += sum(steps["sizes"])
-        bad += sum(not math.isfinite(loss) for loss in steps["losses"])
-    if not lines or not {"samples", "tokens"} & run.figures.keys():
-        return []  # it trained nothing, or is a profile, whose epochs differ from its plan's
-    if bad:
-        problems.append(f"counts as a success, and {bad} of its steps' losses are not finite")
-    if len(epochs) != run.plan.epochs:
-        problems.append(f"trained {len(epochs)} epochs, its plan asks for {run.plan.epochs}")
-    unit = "tokens" if "tokens" in run.figures else "samples"
-    if seen != run.figures.get(unit):
-        problems.append(f"its steps hold {seen} {unit}, its last event has {run.figures.get(unit)}")
-    wanted = run.plan.epochs * run.only("data").get("train", 0)
-    if unit == "samples" and seen != wanted:
-        problems.append(f"trained on {seen} samples, its plan asks for {wanted}")
-    if len({epoch[unit] for epoch in epochs}) > 1:
-        problems.append(f"its epochs hold different numbers of {unit}")
+def _records(path: Path, experiment: Experiment) -> list[str]:
+    problems = [
+        problem if str(path) in problem else f"{path}: {problem}"
+        for problem in experiments.check(experiment)
+    ]
+    for run in _runs(experiment):
+        found = clocks.check(run) + (figures.check(run) if run.ok else []) + _seal(run)
+        problems += [f"{run.path}: {problem}" for problem in found]
     return problems
 
 
-def _drift(page: Path, computed: str) -> list[str]:
-    try:
-        printed = page.read_text(encoding="utf-8")
-    except OSError as error:
-        return [f"{page}: cannot be read ({error.strerror})"]
-    if printed == computed:
-        return []
-    lines = zip(printed.splitlines(), computed.splitlines())
-    number = next((n for n, (old, new) in enumerate(lines, 1) if old != new), None)
-    where = f"line {number}" if number else "its end"
-    return [f"{page}: {where} is not what the records give; run mxopt report to write it again"]
+def _seal(run: Run) -> list[str]:
+    seal, last = Seal(), {}
+    for last in run.replay():
+        computed = seal.add(last)
+    if last["event"] == "end" and last.get("seal") != computed:
+        return ["was changed after it was written: its seal does not fit"]
+    return []
+
+
+def _runs(experiment: Experiment) -> list[Run]:
+    return [run for runs in experiment.runs.values() for run in runs]

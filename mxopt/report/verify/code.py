@@ -1,0 +1,61 @@
+"""The code that made the runs of a results folder: one commit, without changes."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from mxopt.core import source
+from mxopt.core.records import Run
+
+
+def check(runs: Iterable[Run], root: Path = source.PACKAGE.parent) -> list[str]:
+    """Return what is wrong with the code that made the runs of a results folder.
+
+    Args:
+        runs: all runs of the folder.
+        root: a checkout; if it has the commit, the hash of its source is compared.
+
+    Returns:
+        The problems; empty if there are none.
+    """
+    known: dict = {}
+    for run in runs:
+        known.setdefault((run.commit, run.source), run.path)
+    problems = []
+    if len(known) > 1:
+        made = ", ".join(f"{c[:10] or 'no commit'} / {s[:10]} ({p})" for (c, s), p in known.items())
+        problems.append(f"the runs were made by different code (commit / source): {made}")
+    for (commit, written), path in known.items():
+        if commit.endswith("+changes"):
+            problems.append(f"{path}: its commit {commit} has changes that nobody can look up")
+        elif not re.fullmatch("[0-9a-f]{40,64}", commit):
+            problems.append(f"{path}: names no commit; measure in a clone of the repository")
+        elif (own := source_at(commit, root)) and own != written:
+            problems.append(f"{path}: its source is {written}, that of its commit is {own}")
+    return problems
+
+
+def source_at(commit: str, root: Path) -> str:
+    """Return the source hash of the package at a commit; empty if git cannot tell.
+
+    Args:
+        commit: the commit's hash.
+        root: a folder of the checkout, which holds the package.
+    """
+    command = ["git", "-C", str(root), "archive", "--format=tar", commit, "mxopt"]
+    try:
+        archive = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        contents = {
+            Path(member.name).relative_to("mxopt"): files.extractfile(member).read()
+            for member in files
+            if member.isfile() and member.name.endswith(".py")
+        }
+    return source.hash_of(contents)
