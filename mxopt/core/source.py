@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -17,18 +18,20 @@ def source_hash(package: Path = PACKAGE) -> str:
     Args:
         package: the package's folder.
     """
-    return hash_of({path.relative_to(package): path.read_bytes() for path in package.rglob("*.py")})
+    paths = package.rglob("*.py")
+    return hash_of((path.relative_to(package), path.read_bytes()) for path in paths)
 
 
-def hash_of(contents: dict[Path, bytes]) -> str:
+def hash_of(files: Iterable[tuple[Path, bytes]]) -> str:
     """Return the SHA-256 of files, by path: names and contents.
 
     Args:
-        contents: contents by path, relative to the package.
+        files: path, relative to the package, and content of each file, in any order.
     """
     found = hashlib.sha256()
-    for path, content in sorted(contents.items()):
-        found.update(f"{path.as_posix()} {hashlib.sha256(content).hexdigest()}\n".encode())
+    hashes = ((path, hashlib.sha256(content).hexdigest()) for path, content in files)
+    for path, own in sorted(hashes):
+        found.update(f"{path.as_posix()} {own}\n".encode())
     return found.hexdigest()
 
 

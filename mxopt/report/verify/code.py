@@ -47,15 +47,15 @@ def source_at(commit: str, root: Path) -> str:
         commit: the commit's hash.
         root: a folder of the checkout, which holds the package.
     """
-    command = ["git", "-C", str(root), "archive", "--format=tar", commit, "mxopt"]
+    command = ["git", "-C", str(root), "archive", "--format=tar", commit]
+    command.append(":(glob)mxopt/**/*.py")
     try:
         archive = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        contents = {
-            Path(member.name).relative_to("mxopt"): files.extractfile(member).read()
+        return source.hash_of(
+            (Path(member.name).relative_to("mxopt"), files.extractfile(member).read())
             for member in files
-            if member.isfile() and member.name.endswith(".py")
-        }
-    return source.hash_of(contents)
+            if member.isfile()
+        )
