@@ -150,8 +150,8 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8")}  # fmt: skip
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
              "torch-workers-uint8": {"workers": 2, "given": {"uint8": True}}}  # fmt: skip
-    pairs = [("before", "opencv"), ("opencv", "workers"), ("opencv", "cached"), ("workers", "workers-uint8"),
-             ("cached", "cached-uint8")]  # fmt: skip
+    pairs = [("before", "opencv"), ("opencv", "workers"), ("opencv", "cached"),
+             ("workers", "workers-uint8"), ("cached", "cached-uint8")]  # fmt: skip
     pairs += [(peer, arm) for peer in peers for arm in arms]
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(

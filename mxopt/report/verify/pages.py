@@ -24,7 +24,9 @@ def check(folder: Path, readme: str | Path | None = None) -> list[str]:
     Returns:
         The problems; empty if there are none.
     """
-    problems = difference(folder / results.PAGE, lambda: results.page(folder))
+    problems = []
+    for path, text in results.pages(folder).items():
+        problems += difference(path, lambda text=text: text)
     if not readme:
         return problems
     readme = Path(readme)
