@@ -17,8 +17,8 @@ TRANSLATION_LEVERS = {
     "fused": {"loss": "fused"},
 }
 
-# What each tier measures, by notebook. ``repeats`` is the number of runs of each arm, decided before
-# anything is measured; with three instead of six an interval is more than twice as wide.
+# What each tier measures, by notebook. ``repeats`` is the number of runs of each arm, decided
+# before anything is measured; with three instead of six an interval is more than twice as wide.
 SETTINGS = {
     "8_1": {
         "smoke": {
@@ -200,7 +200,7 @@ SETTINGS = {
             "equal": {"limit": 6000},
             "margin": 1,
             "goal": 20,
-            "goal_epochs": {"after": 5},
+            "goal_epochs": {"after": 3},
             "goal_repeats": 1,
             "goal_margin": 1,
             "learning": {
@@ -215,7 +215,7 @@ SETTINGS = {
             },
             "ladder": {"limit": 640, "epochs": 2},
             "long": {
-                "goal_epochs": {"before": 8, "after": 5},
+                "goal_epochs": {"before": 3, "after": 3},
                 "goal_repeats": 3,
                 "ablation": {
                     "launch": LAUNCH,

@@ -110,7 +110,7 @@ def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: boo
 
     Args:
         plan: the process has its engine and threads.
-        write: not used.
+        write: called with the name and the fields of each event.
         size: the matrices are (size, size), float32.
         rounds: how often the chains are run.
         wait: whether to wait for each intermediate result (``wait_to_read``), so that the engine
@@ -142,9 +142,11 @@ def elementwise(plan: Plan, write, size: int = 1000, rounds: int = 10, wait: boo
         right = product(*[right] * 8)
         return product(*[left * right] * 4)
 
-    one_round()  # warm-up: threads start and memory is allocated
+    one_round().wait_to_read()  # warm-up: threads start and memory is allocated
+    write("prepared")
     with timed() as clock:
         results = [one_round() for _ in range(rounds)]
+    write("timed", seconds=clock.seconds)
     return {
         "seconds": clock.seconds,
         "enqueued_seconds": clock.enqueued,
@@ -157,7 +159,7 @@ def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20)
 
     Args:
         plan: the process has its engine and threads.
-        write: not used.
+        write: called with the name and the fields of each event.
         size: the matrices are (size, size), float32.
         count: number of chains, which do not depend on each other.
         length: number of products in each chain, each of the previous result.
@@ -178,8 +180,10 @@ def chains(plan: Plan, write, size: int = 500, count: int = 4, length: int = 20)
 
     nd.waitall()
     nd.dot(matrices[0], matrices[0]).wait_to_read()
+    write("prepared")
     with timed() as clock:
         results = all_chains()
+    write("timed", seconds=clock.seconds)
     return {
         "seconds": clock.seconds,
         "enqueued_seconds": clock.enqueued,

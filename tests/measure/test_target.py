@@ -33,7 +33,7 @@ def run(
     return Run(
         Path("x"), Plan(), "w", status=status, events=events, reason=status.replace("ok", ""),
         figures={"seconds": seconds * len(scores), "test": quality},
-        read_steps=lambda: iter(parts),
+        read_all=lambda: iter(parts),
     )  # fmt: skip
 
 

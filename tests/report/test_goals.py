@@ -17,7 +17,7 @@ def run(seed, start, scores):
         for epoch, score in enumerate(scores, 1)
     ]
     return Run(
-        Path("x"), Plan(seed=seed), "w", status="ok", events=events, read_steps=lambda: iter(())
+        Path("x"), Plan(seed=seed), "w", status="ok", events=events, read_all=lambda: iter(())
     )
 
 

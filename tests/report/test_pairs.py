@@ -10,7 +10,8 @@ from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment, interleave
-from mxopt.report import html, pairs, results, verify
+from mxopt.report import html, pairs, results
+from mxopt.report.verify import pages
 
 
 def experiment(fast=1.0, better=0.5, score=0.9, **more):
@@ -19,7 +20,7 @@ def experiment(fast=1.0, better=0.5, score=0.9, **more):
         start = {"event": "check", "progress": 0, "seconds": 0, "step": 0, "validation_mIoU": 0.1}
         return [
             Run(Path("x"), Plan(), "w", status="ok", events=[start, epoch],
-                figures={"seconds": seconds * jitter}, read_steps=lambda: iter([]))
+                figures={"seconds": seconds * jitter}, read_all=lambda: iter([]))
             for jitter in (1, 1.01, 0.99)
         ]  # fmt: skip
 
@@ -103,9 +104,9 @@ def test_every_processor_has_its_page(measured):
     own = (measured / "xeon" / "RESULTS.md").read_text(encoding="utf-8")
     assert "slower" in own
     assert "faster" not in own.partition("## demo")[2].partition("## Comparison")[0]
-    assert verify.verify(measured) == []
+    assert pages.check(measured) == []
     (measured / "xeon" / "RESULTS.md").write_text(own.replace("slower", "faster"))
-    assert "xeon/RESULTS.md: line" in verify.verify(measured)[0]
+    assert "xeon/RESULTS.md: line" in pages.check(measured)[0]
     readme = measured / "README.md"
     readme.write_text(f"{results.BEGIN}\n{results.END}\n")
     assert "| epyc: verdict |" in results.update_readme(readme, measured)

@@ -40,6 +40,8 @@ def check(run: Run) -> list[str]:
                 timed, what = event["validation_seconds"], f"validation of the {kind}"
             elif kind == "epoch" and not trained(run) and before["event"] == "epoch":
                 timed = event["seconds"]  # an epoch that only loads
+            elif kind == "timed":
+                timed, what = event["seconds"], "work"
             elif kind == "setup" and before["event"] == "memory":
                 timed = event["preprocessing_seconds"] + event["evaluation_preprocessing_seconds"]
                 what = "preparation"
@@ -54,6 +56,11 @@ def check(run: Run) -> list[str]:
             )
         epoch_parts = 0.0 if kind == "epoch" else epoch_parts
         before = event
+    for event in run.all("timed"):
+        if event["seconds"] != run.figures.get("seconds", event["seconds"]):
+            problems.append(
+                f"its work took {event['seconds']} s, its figure is {run.figures['seconds']} s"
+            )
     return problems + (_whole(run) if run.ok else [])
 
 

@@ -15,7 +15,6 @@ NOT_REMEASURED: frozenset[str] = frozenset(
         "8_2/levers",
         "8_2/other-levers",
         "8_2/profile",
-        "8_2/segmentation",
         "8_2/segmentation-loading",
         "8_3/ablation",
         "8_3/levers",

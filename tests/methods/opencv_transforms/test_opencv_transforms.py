@@ -45,7 +45,7 @@ def test_a_picture_stays_on_its_context():
     assert resize_and_crop(image.as_in_context(mx.cpu(1)), 16).context == mx.cpu(1)
 
 
-@pytest.mark.parametrize(("switches", "by_opencv"), [({}, 0), ({"transforms": "opencv"}, 12)])
+@pytest.mark.parametrize(("switches", "by_opencv"), [({}, 0), ({"transforms": "opencv"}, 16)])
 def test_the_switch_decides_who_prepares_samples(monkeypatch, switches, by_opencv):
     calls = []
 
