@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mxopt.core.plan import Plan
 from mxopt.measure import Ablation, Experiment, Ratio, history
 from mxopt.report.tables import data_kind, figure_name
 
@@ -91,6 +92,18 @@ def waterfall(found: Ablation):
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("times better than before")
     return _finish(figure, axes, found.experiment)
+
+
+def loader_name(plan: Plan) -> str:
+    """Return who prepares and loads the samples of a plan, as a name for a line of a plot.
+
+    Args:
+        plan: the plan.
+    """
+    if plan.preprocess != "lazy":
+        return plan.preprocess
+    ours = {"OpenCV": plan.transforms == "opencv", "shared memory": plan.loader == "shared_memory"}
+    return ", ".join([f"{plan.num_workers} workers", *(name for name in ours if ours[name])])
 
 
 def lines(experiment: Experiment, across: str, by):

@@ -19,12 +19,6 @@ DPI = 130  # of mxopt.chapter.lab
 MOVED = 2.0
 
 
-def _line(plan) -> str:
-    """Return the name of a plan's line in figure 8.1 (notebook 8_1)."""
-    on_host = plan.preprocess == "lazy"
-    return f"host, {plan.num_workers} workers" if on_host else plan.preprocess
-
-
 def _score(experiment: Experiment) -> str:
     return experiment.target or "validation_" + experiment.quality.removeprefix("test_")
 
@@ -33,7 +27,7 @@ def _score(experiment: Experiment) -> str:
 DRAWN: dict[str, Callable] = {
     "bars": plots.bars,
     "waterfall": lambda experiment: plots.waterfall(Ablation(experiment)),
-    "chart": lambda experiment: plots.lines(experiment, "batch_size", by=_line),
+    "chart": lambda experiment: plots.lines(experiment, "batch_size", by=plots.loader_name),
     "curves": plots.curves,
     "training-loss": lambda experiment: plots.curves(experiment, "train_loss"),
     "validation-score": lambda experiment: plots.curves(experiment, _score(experiment)),
