@@ -87,7 +87,7 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 3,
-            "checks": 3,
+            "checks": 6,
             "training": {"network": "deeplab_mobilenetv2", "size": 480, "reset_head": True},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
             "speed": {
