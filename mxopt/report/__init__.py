@@ -1,5 +1,6 @@
 """Reports: tables, plots and pages, all computed from run records."""
 
+from mxopt.report.all_tables import tables
 from mxopt.report.goals import goals
 from mxopt.report.tables import (
     DIFFERS,
@@ -15,7 +16,6 @@ from mxopt.report.tables import (
     figure_name,
     number,
     operators,
-    tables,
     target,
     targets,
 )

@@ -274,19 +274,6 @@ def target(found: TimeToTarget, name: str) -> Table:
     return Table(columns, rows, caption)
 
 
-def tables(experiment: Experiment) -> list[Table]:
-    """Return the tables of an experiment, in the order in which a page shows them."""
-    if experiment.orders:
-        return [ablation(Ablation(experiment))]
-    if experiment.workload == "mxopt.chapter.workloads:profile":
-        return [operators(experiment)]
-    found = [comparison(experiment) if experiment.compared() else arms(experiment)]
-    two = clocks(experiment)
-    return (
-        found + ([two] if two.rows else []) + ([targets(experiment)] if experiment.target else [])
-    )
-
-
 def ablation(found: Ablation) -> Table:
     """Return a table of the effects of each lever: alone, added to all others, and its share."""
     rows = [
