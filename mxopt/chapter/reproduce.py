@@ -47,7 +47,7 @@ def reproduce(
         folder: the results folder; None makes a new one in ``results``.
         notebooks: folder of the notebooks.
         only: beginning of the name of the only notebook to run, such as ``8_2``; empty for all.
-        long: whether to add measurements that take up to two hours.
+        long: whether to add measurements that take several hours.
         resume: whether to continue an interrupted call in ``folder``, keeping what it measured.
 
     Returns:

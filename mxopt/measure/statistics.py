@@ -16,11 +16,11 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """How many times better the second of two arms is, from pairs of runs.
+class Estimate:
+    """A mean over pairs of runs, with its interval.
 
     Attributes:
-        value: geometric mean of the pairs' ratios; above 1 means better.
+        value: the mean.
         low: lower end of its 95 % interval.
         high: upper end of its 95 % interval.
         pairs: number of pairs of runs.
@@ -30,6 +30,10 @@ class Ratio:
     low: float
     high: float
     pairs: int
+
+
+class Ratio(Estimate):
+    """How many times better the second of two arms is: a geometric mean; above 1 means better."""
 
     @property
     def verdict(self) -> str:
@@ -42,21 +46,8 @@ class Ratio:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}], n = {self.pairs}"
 
 
-@dataclass(frozen=True)
-class Difference:
-    """By how much the figures of two arms differ, from pairs of runs.
-
-    Attributes:
-        value: mean of the pairs' differences, second arm minus first; in the figure's unit.
-        low: lower end of its 95 % interval.
-        high: upper end of its 95 % interval.
-        pairs: number of pairs of runs.
-    """
-
-    value: float
-    low: float
-    high: float
-    pairs: int
+class Difference(Estimate):
+    """By how much the figures of two arms differ: second arm minus first, in the figure's unit."""
 
     def __str__(self):
         return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}], n = {self.pairs}"

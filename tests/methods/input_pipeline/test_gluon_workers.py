@@ -1,46 +1,22 @@
 """Failures of Gluon's worker processes: an error each time, and never a loader that waits on."""
 
-import contextlib
-import faulthandler
 import gc
 import multiprocessing
 import os
 import signal
 import time
 
-import psutil
 import pytest
 import toy
 from faults import within
 from mxnet import cpu, gluon, nd
+from sick import BATCHES, Sick, alive, die
 
 from mxopt.core.errors import CapacityError, DataError
 from mxopt.core.plan import Plan
 from mxopt.machine import SharedMemory
 from mxopt.methods.input_pipeline import loaders, pipeline, space
 from mxopt.methods.input_pipeline.gluon_workers import GluonWorkers
-
-BATCHES = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
-
-
-class Sick(gluon.data.Dataset):
-    """Twelve samples, each its own number; something happens at the seventh."""
-
-    def __init__(self, happens=lambda: None):
-        self.happens = happens
-
-    def __len__(self):
-        return 12
-
-    def __getitem__(self, index):
-        if index == 7:
-            self.happens()
-        return nd.array([index, index])
-
-
-def die(by=signal.SIGKILL):
-    faulthandler.disable()  # it would fill the report of the tests
-    os.kill(os.getpid(), by)
 
 
 def unreadable():
@@ -53,15 +29,6 @@ def workers(happens=lambda: None, ahead=2, **options):
 
 def numbers(batches):
     return [batch.asnumpy()[:, 0].tolist() for batch in batches]
-
-
-def alive(pids):
-    found = []
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                found.append(pid)
-    return found
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 7])

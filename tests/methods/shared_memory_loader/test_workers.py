@@ -1,59 +1,25 @@
-import contextlib
-import faulthandler
 import gc
 import multiprocessing
 import os
 import signal
 import time
 
-import psutil
 import pytest
 from faults import within
-from mxnet import gluon, nd
+from mxnet import nd
+from sick import BATCHES, Sick, alive, die
 
 from mxopt.core.errors import DataError
 from mxopt.methods.shared_memory_loader import workers
 from mxopt.methods.shared_memory_loader.workers import Workers
-
-BATCHES = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
-
-
-class Sick(gluon.data.Dataset):
-    """Twelve samples, each its own number; something happens at the seventh."""
-
-    def __init__(self, happens=lambda: None):
-        self.happens = happens
-
-    def __len__(self):
-        return 12
-
-    def __getitem__(self, index):
-        if index == 7:
-            self.happens()
-        return nd.array([index, index])
 
 
 def loaded(watched, ahead=2):
     return [batch.asnumpy()[:, 0].tolist() for batch in watched.load(BATCHES, ahead)]
 
 
-def die(by=signal.SIGKILL):
-    faulthandler.disable()  # it would fill the report of the tests
-    os.kill(os.getpid(), by)
-
-
 def unreadable():
     raise DataError("photo-7.png cannot be decoded")
-
-
-def alive(pids):
-    """Return those of some processes that have not ended."""
-    found = []
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-                found.append(pid)
-    return found
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 7])
