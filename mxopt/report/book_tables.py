@@ -11,7 +11,8 @@ import math
 
 from mxopt.measure import Experiment, Ratio
 from mxopt.report import book
-from mxopt.report.tables import Table, figure_name, number
+from mxopt.report.table import Table, number
+from mxopt.report.tables import figure_name
 
 ABSENT = "not measured (not among these results)"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mxopt.measure import Experiment, history
 from mxopt.measure.target import reach
-from mxopt.report.tables import Table, _caption, figure_name, number
+from mxopt.report.table import Table, number
+from mxopt.report.tables import caption_of, figure_name
 
 
 def goals(experiment: Experiment) -> Table:
@@ -29,4 +30,4 @@ def goals(experiment: Experiment) -> Table:
     columns = ["arm", "seed", f"{name} at step 0", "goal reached after", "steps until then",
                "at the end"]  # fmt: skip
     about = f"goal: {name} of {number(experiment.goal)}, the same for all runs"
-    return Table(columns, rows, _caption(experiment, about))
+    return Table(columns, rows, caption_of(experiment, about))

@@ -6,15 +6,14 @@ tables into ``RESULTS.md``.
 
 from __future__ import annotations
 
-import html
 import math
 import statistics
-from dataclasses import dataclass, field, replace
 
 from mxopt.measure import Ablation, Experiment, Reach, TimeToTarget, time_to_target
 from mxopt.measure.claims import trained
 from mxopt.measure.target import bounded, misses
 from mxopt.report import book
+from mxopt.report.table import Table, number
 
 TIMES = " \N{MULTIPLICATION SIGN} "
 # Columns of every table of pairs.
@@ -24,84 +23,6 @@ PAIRS = ["pair", DIFFERS, "before", "after", "times better [95 %]", "verdict"]
 TARGETS = [*PAIRS[:-1], "shorter steps [95 %]", "fewer steps [95 %]", "needed", PAIRS[-1]]
 # Figure of the CPU seconds of a training, all threads together.
 CPU_SECONDS = "cpu_seconds"
-# Longest cell, in characters; with longer ones the figures would not fit on the screen.
-LONGEST_CELL = 100
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text: HTML in notebooks, Markdown in files.
-
-    Attributes:
-        columns: headings of the columns.
-        rows: cells of each row, one for each column.
-        caption: text below the table.
-        notes: paragraphs below the caption; they are numbered, and cells refer to the numbers.
-    """
-
-    columns: list[str]
-    rows: list[list[str]]
-    caption: str = ""
-    notes: list[str] = field(default_factory=list)
-
-    def with_notes(self, column: str) -> Table:
-        """Return the table with the long cells of a column moved into notes below it.
-
-        Cells with the same text share a note.
-        """
-        place, notes, rows = self.columns.index(column), list(self.notes), []
-        for row in self.rows:
-            cell = row[place]
-            if len(cell) > LONGEST_CELL:
-                if cell not in notes:
-                    notes.append(cell)
-                cell = f"see note {notes.index(cell) + 1}"
-            rows.append([*row[:place], cell, *row[place + 1 :]])
-        return replace(self, rows=rows, notes=notes)
-
-    def _repr_html_(self) -> str:
-        def line(tag, cells):
-            inside = "".join(
-                f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells
-            )
-            return f"<tr>{inside}</tr>"
-
-        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
-        body = "".join(line("td", row) for row in self.rows)
-        notes = "".join(
-            f"<p><b>Note {number}.</b> {html.escape(note)}</p>"
-            for number, note in enumerate(self.notes, 1)
-        )
-        return f"<table>{caption}{line('th', self.columns)}{body}</table>{notes}"
-
-    def markdown(self) -> str:
-        """Return the table in Markdown, with its caption and its notes below."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        text = "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |"
-            for line in lines
-        )
-        notes = [f"**Note {number}.** {note}" for number, note in enumerate(self.notes, 1)]
-        return "\n\n".join([text, *([self.caption] if self.caption else []), *notes])
-
-    __str__ = markdown
-
-
-def number(value: float | str, unit: str = "") -> str:
-    """Return a figure as text, with three significant digits and its unit.
-
-    Args:
-        value: the figure; text is returned unchanged, and times below 1 ms are shown in µs.
-        unit: unit of the figure, such as ``s``; empty for none.
-    """
-    if isinstance(value, str):
-        return value
-    if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else "infinite"
-    if unit == "s" and 0 < abs(value) < 1e-3:
-        value, unit = value * 1e6, "µs"
-    digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{digits} {unit}".strip()
 
 
 def comparison(experiment: Experiment) -> Table:
@@ -130,7 +51,7 @@ def comparison(experiment: Experiment) -> Table:
         columns.insert(-1, "CPU seconds")
         rows = [[*row[:-1], cell, row[-1]] for row, cell in zip(rows, processor)]
     about = figure_name(experiment.figure)
-    return Table(columns, rows, _caption(experiment, about)).with_notes(DIFFERS)
+    return Table(columns, rows, caption_of(experiment, about)).with_notes(DIFFERS)
 
 
 def clocks(experiment: Experiment) -> Table:
@@ -153,7 +74,7 @@ def clocks(experiment: Experiment) -> Table:
             rows.append([f"{baseline} → {arm}", str(without), str(waiting), verdict])
     columns = ["pair", "ratio without waiting", "ratio with waiting", "verdict"]
     return Table(
-        columns, rows, _caption(experiment, "times better, by two clocks in the same runs")
+        columns, rows, caption_of(experiment, "times better, by two clocks in the same runs")
     )
 
 
@@ -195,7 +116,7 @@ def targets(experiment: Experiment) -> Table:
     about += (
         "; the ratio is that of the seconds a step, preparation included, times that of the steps"
     )
-    return Table(TARGETS, rows, _caption(experiment, about)).with_notes(DIFFERS)
+    return Table(TARGETS, rows, caption_of(experiment, about)).with_notes(DIFFERS)
 
 
 def _median_time(runs: list[Reach]) -> str:
@@ -237,7 +158,7 @@ def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table
     for arm in experiment.arms:
         cells = [number(experiment.median(arm, name), unit) for name, unit in figures.items()]
         rows.append([arm, *(["not measured"] * len(cells) if experiment.why_not(arm) else cells)])
-    return Table(["arm", *map(figure_name, figures)], rows, _caption(experiment, "medians"))
+    return Table(["arm", *map(figure_name, figures)], rows, caption_of(experiment, "medians"))
 
 
 def beside_book(experiment: Experiment) -> Table:
@@ -253,7 +174,7 @@ def beside_book(experiment: Experiment) -> Table:
         rows.append([arm, number(printed.value, printed.unit), ours, printed.note])
     columns = ["arm", "the book", "ours", "how the book measured it"]
     source = f"book: {book.SOURCE}, on its author's GPU machine"
-    return Table(columns, rows, _caption(experiment, source))
+    return Table(columns, rows, caption_of(experiment, source))
 
 
 def target(found: TimeToTarget, name: str) -> Table:
@@ -286,8 +207,8 @@ def ablation(found: Ablation) -> Table:
     product = TIMES.join(f"{share.value:.2f}" for share in shares) if all(shares) else ""
     how = "every order" if found.exact else f"{len(found.orders)} sampled orders"
     caption = (
-        f"{_caption(found.experiment, figure_name(found.experiment.figure))} All columns are times "
-        f"better. Shares are averaged over {how} and multiply to the whole: {product}. The whole "
+        f"{caption_of(found.experiment, figure_name(found.experiment.figure))} All columns are "
+        f"times better. Shares are averaged over {how} and multiply to the whole: {product}. The whole "
         f"is {found.interaction():.2f} times the product of the levers alone."
     )
     return Table(["lever", "alone", "added to all others", "share [95 %]"], rows, caption)
@@ -317,7 +238,7 @@ def operators(experiment: Experiment, most: int = 10) -> Table:
     rows.append([f"{len(names[most:])} others", *(number(value, "s") for value in left)])
     rows.append(["the epoch", *(_median(experiment, arm) for arm in experiment.arms)])
     about = "operators of the second epoch, run one by one, forward and backward pass together"
-    return Table(["operator", *experiment.arms], rows, _caption(experiment, about))
+    return Table(["operator", *experiment.arms], rows, caption_of(experiment, about))
 
 
 def _reached(run: Reach) -> str:
@@ -355,8 +276,13 @@ def _plain(value):
     return " and ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _caption(experiment, about):
-    """Return the caption of a table: what it shows, the data, and what it does not show."""
+def caption_of(experiment: Experiment, about: str) -> str:
+    """Return the caption of a table: what it shows, the data, and what it does not show.
+
+    Args:
+        experiment: the experiment.
+        about: what the table shows.
+    """
     reasons: dict = {}
     for arm in experiment.arms:
         if experiment.why_not(arm):
