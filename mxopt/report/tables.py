@@ -208,8 +208,8 @@ def ablation(found: Ablation) -> Table:
     how = "every order" if found.exact else f"{len(found.orders)} sampled orders"
     caption = (
         f"{caption_of(found.experiment, figure_name(found.experiment.figure))} All columns are "
-        f"times better. Shares are averaged over {how} and multiply to the whole: {product}. The whole "
-        f"is {found.interaction():.2f} times the product of the levers alone."
+        f"times better. Shares are averaged over {how} and multiply to the whole: {product}. "
+        f"The whole is {found.interaction():.2f} times the product of the levers alone."
     )
     return Table(["lever", "alone", "added to all others", "share [95 %]"], rows, caption)
 
