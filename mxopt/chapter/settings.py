@@ -39,7 +39,7 @@ SETTINGS = {
             "chains": {"size": 700, "length": 40},
             "loading": {"size": 480},
             "workers": (0, 1, 2, 4),
-            "batch_sizes": (1, 2, 4, 8, 16),
+            "batch_sizes": (1, 4, 16),
             "beside_batch_sizes": (1, 16),
             "chart_repeats": 1,
             "training": {"network": "tiny", "size": 160},
@@ -87,7 +87,7 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 3,
-            "checks": 6,
+            "checks": 4,
             "training": {"network": "deeplab_mobilenetv2", "size": 480, "reset_head": True},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
             "speed": {
@@ -123,8 +123,10 @@ SETTINGS = {
                 "relu6_stages": 7,
             },
             "long": {
-                "measured": ("launch", "faster", "after"),
+                "repeats": 6,
+                "measured": ("launch", "after"),
                 "kept_goal": 0.89,
+                "kept_repeats": 3,
                 "ablation": {
                     "launch": LAUNCH,
                     "static": {"hybridize": "static"},
@@ -197,10 +199,10 @@ SETTINGS = {
             "training": {"vocabulary": 4000, "layers": 2, "units": 128, "hidden": 512},
             "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 1, "learning_rate": 0.002},
             "speed": TRANSLATION_LEVERS,
-            "equal": {"limit": 6000},
+            "equal": {"limit": 4000},
             "margin": 1,
             "goal": 20,
-            "goal_epochs": {"after": 3},
+            "goal_epochs": {"after": 2},
             "goal_repeats": 1,
             "goal_margin": 1,
             "learning": {
