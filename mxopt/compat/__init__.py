@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from mxopt.compat import cuda, hooks, library_patches, numpy_names
+from mxopt.compat import batch_patches, cuda, hooks, library_patches, numpy_names
 from mxopt.compat.cuda import CudaLibrary, cuda_build, cuda_libraries
 from mxopt.compat.patch import Patch
 from mxopt.core.errors import CompatError
@@ -66,7 +66,13 @@ def activate() -> None:
             "An earlier 'import mxnet' failed half way and cannot be repeated in this process: "
             "restart Python (or the notebook's kernel) and import mxopt before mxnet."
         )
-    for patch in _HOOK_PATCHES + numpy_names.PATCHES + library_patches.PATCHES:
+    every = (
+        *_HOOK_PATCHES,
+        *numpy_names.PATCHES,
+        *library_patches.PATCHES,
+        *batch_patches.PATCHES,
+    )
+    for patch in every:
         if patch not in _active and patch.applies():
             patch.apply()
             _active.append(patch)

@@ -31,17 +31,24 @@ def edit(function: str, old: str, new: str, module: types.ModuleType) -> None:
     owner_name, _, name = function.rpartition(".")
     owner = getattr(module, owner_name) if owner_name else module
     original = getattr(owner, name)
-    lines, start = inspect.getsourcelines(original)
-    source = textwrap.dedent("".join(lines))
+    if hasattr(original, "_edited"):  # the file has the source without that edit
+        source, start = original._edited
+    else:
+        lines, start = inspect.getsourcelines(original)
+        source = textwrap.dedent("".join(lines))
+    if hasattr(original, "_edited") and old not in source and new in source:
+        return  # this package was imported anew, and MXNet was not
     if old not in source:
         raise CompatError(
             f"{module.__name__}.{function} is from another release than expected (no {old!r} in "
             "it): install the versions in requirements.txt."
         )
     # Empty lines in front keep the line numbers of tracebacks correct.
-    code = compile("\n" * (start - 1) + source.replace(old, new), module.__file__, "exec")
+    source = source.replace(old, new)
+    code = compile("\n" * (start - 1) + source, module.__file__, "exec")
     defined: dict[str, object] = {}
     exec(code, module.__dict__, defined)
+    defined[name]._edited = source, start
     setattr(owner, name, defined[name])
     for alias, value in list(vars(module).items()):
         if value is original:  # another name for it, as Variable is for var

@@ -106,7 +106,7 @@ def _leave_torch_alone(module: types.ModuleType) -> None:
     module._require_pytorch_version = _no_torch_wanted
 
 
-def _patch(
+def patch_of(
     name: str,
     reason: str,
     broken_since: str,
@@ -114,11 +114,21 @@ def _patch(
     module: str,
     change: Callable[[types.ModuleType], None],
 ) -> Patch:
+    """Return a patch that changes a module after it was imported.
+
+    Args:
+        name: what is patched.
+        reason: what needs the patch, and why it fails without.
+        broken_since: the release that made it necessary.
+        applies: returns whether the installed Python and libraries need it.
+        module: full name of the module.
+        change: changes the module.
+    """
     return Patch(name, reason, broken_since, applies, partial(hooks.after_import, module, change))
 
 
 PATCHES = (
-    _patch(
+    patch_of(
         "mxnet.ndarray.NDArray.__array__",
         "without it NumPy reads an array as nested sequences of unlimited depth, now an error",
         "NumPy 1.24",
@@ -127,7 +137,7 @@ PATCHES = (
         _offer_as_array,
     ),
     *(
-        _patch(
+        patch_of(
             f"{module}.array",
             "it converts lists with NumPy, where integers out of a dtype's range are now errors",
             "NumPy 2.0",
@@ -141,7 +151,7 @@ PATCHES = (
         )
     ),
     *(
-        _patch(
+        patch_of(
             name,
             "it writes parameters as text, in which NumPy's numbers now include their type",
             "NumPy 2.0",
@@ -168,7 +178,7 @@ PATCHES = (
             ("mxnet.io: iterator parameters", "mxnet.io.io", _remake_iterators),
         )
     ),
-    _patch(
+    patch_of(
         "mxnet.numpy: named tuples",
         "functions that fall back to NumPy, such as mx.np.linalg.qr, fail on named tuples",
         "NumPy 1.25",
@@ -181,7 +191,7 @@ PATCHES = (
             "return getattr(object, '_make', object.__class__)(tmp)",
         ),
     ),
-    _patch(
+    patch_of(
         "mxnet.numpy.linalg: eig, eigh",
         "they return the type that NumPy's return, now named tuples",
         "NumPy 1.25",
@@ -189,7 +199,7 @@ PATCHES = (
         "mxnet.numpy.linalg",
         _name_eig_results,
     ),
-    _patch(
+    patch_of(
         "mxnet.numpy: broadcast_arrays, meshgrid",
         "they return what NumPy's return, and NumPy's list became a tuple",
         "NumPy 2.0",
@@ -197,7 +207,7 @@ PATCHES = (
         "mxnet.numpy.stride_tricks",
         partial(convert_result, "broadcast_arrays", _list_to_tuple),
     ),
-    _patch(
+    patch_of(
         "mxnet.numpy: atleast_1d, atleast_2d, atleast_3d",
         "they return what NumPy's return, and NumPy's list became a tuple",
         "NumPy 2.0",
@@ -205,7 +215,7 @@ PATCHES = (
         "mxnet.numpy",
         _tuples_of_at_least,
     ),
-    _patch(
+    patch_of(
         "mxnet.ndarray.moveaxis",
         "it reads numpy.core, which warns at every use",
         "NumPy 2.0",
@@ -213,7 +223,7 @@ PATCHES = (
         "mxnet.ndarray.ndarray",
         partial(edit, "moveaxis", "np.core.numeric.", "np.lib.array_utils."),
     ),
-    _patch(
+    patch_of(
         "mxnet.recordio: pack",
         "it calls ndarray.tostring, now tobytes",
         "NumPy 2.3",
@@ -221,7 +231,7 @@ PATCHES = (
         "mxnet.recordio",
         partial(edit, "pack", ".tostring()", ".tobytes()"),
     ),
-    _patch(
+    patch_of(
         "mxnet.recordio: pack_img",
         "it calls ndarray.tostring, now tobytes",
         "NumPy 2.3",
@@ -229,7 +239,7 @@ PATCHES = (
         "mxnet.recordio",
         partial(edit, "pack_img", ".tostring()", ".tobytes()"),
     ),
-    _patch(
+    patch_of(
         "gluoncv.check: PyTorch",
         "GluonCV refuses to be imported beside a PyTorch of 2.0 or later, as Colab has it",
         "PyTorch 2.0",
@@ -237,7 +247,7 @@ PATCHES = (
         "gluoncv.check",
         _leave_torch_alone,
     ),
-    _patch(
+    patch_of(
         "gluoncv CenterNetTargetGenerator",
         "it converts an array of one element to an integer",
         "NumPy 2.4",
@@ -245,7 +255,7 @@ PATCHES = (
         "gluoncv.model_zoo.center_net.target_generator",
         partial(edit, "CenterNetTargetGenerator.forward", "int(cid)", "int(cid.item())"),
     ),
-    _patch(
+    patch_of(
         "gluonnlp SpacyTokenizer",
         "it compares spaCy's release with pkg_resources, and reports a missing spaCy without it",
         "Python 3.12, whose virtual environments have no setuptools",
@@ -259,7 +269,7 @@ PATCHES = (
         ),
     ),
     *(
-        _patch(
+        patch_of(
             f"{module}.{function}",
             "it looks for a name of SciPy that warns at every use",
             "SciPy 1.8",
