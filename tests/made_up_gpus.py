@@ -16,7 +16,7 @@ def gpu(capability=(7, 0), reason="", name="Tesla V100", index=0) -> machine.Gpu
 
 
 class FakeNvml:
-    """As much of ``pynvml`` as is read, for GPUs given as (name, capability)."""
+    """As much of ``pynvml`` as is read, for GPUs given as (name, capability[, memory])."""
 
     class NVMLError(Exception):
         pass
@@ -24,8 +24,8 @@ class FakeNvml:
     class NVMLError_LibraryNotFound(NVMLError):
         pass
 
-    def __init__(self, *gpus, error=None):
-        self.gpus, self.error, self.open = gpus, error, False
+    def __init__(self, *gpus, error=None, lost=None):
+        self.gpus, self.error, self.lost, self.open = gpus, error, lost, False
 
     def nvmlInit(self):
         if self.error:
@@ -39,6 +39,8 @@ class FakeNvml:
         return len(self.gpus)
 
     def nvmlDeviceGetHandleByIndex(self, index):
+        if index == self.lost:
+            raise self.NVMLError("GPU is lost")
         return index
 
     def nvmlDeviceGetName(self, handle):
@@ -48,7 +50,7 @@ class FakeNvml:
         return self.gpus[handle][1]
 
     def nvmlDeviceGetMemoryInfo(self, handle):
-        return SimpleNamespace(total=16 << 30)
+        return SimpleNamespace(total=[*self.gpus[handle], 16 << 30][2], used=1 << 30)
 
     def nvmlDeviceGetUUID(self, handle):
         return f"GPU-{handle}0000000"

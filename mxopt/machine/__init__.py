@@ -7,7 +7,16 @@ short child process, :func:`mxnet_build`.
 
 from mxopt.machine.build import Build, mxnet_build, openmp_runtimes
 from mxopt.machine.facts import environment
-from mxopt.machine.nvidia import KERNELS, Gpu, gpus, mxnet_packages, runs_on, survey_gpus
+from mxopt.machine.nvidia import (
+    KERNELS,
+    Gpu,
+    gpus,
+    mxnet_packages,
+    own_kernels,
+    runs_on,
+    show_only,
+    survey_gpus,
+)
 from mxopt.machine.processor import Cpu, SharedMemory, cpu, memory_available, shared_memory
 from mxopt.machine.variables import warnings
 
@@ -24,8 +33,10 @@ __all__ = [
     "mxnet_build",
     "mxnet_packages",
     "openmp_runtimes",
+    "own_kernels",
     "runs_on",
     "shared_memory",
+    "show_only",
     "survey_gpus",
     "warnings",
 ]

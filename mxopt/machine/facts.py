@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import sys
@@ -48,7 +49,8 @@ def environment(chosen: Mapping[str, str] | None = None) -> dict:
             "available": memory_available(),
             "shared": shared and asdict(shared),
         },
-        "gpus": [asdict(gpu) for gpu in found],
+        # Without the serial-like name, which tells one machine from all others.
+        "gpus": [asdict(dataclasses.replace(gpu, uuid="")) for gpu in found],
         "no_gpus": no_gpus,
         "mxnet_features": enabled_features(mxnet) if hasattr(mxnet, "runtime") else None,
         "openmp": [without_folders(path) for path in openmp_runtimes()],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.machinery
 import importlib.metadata
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from mxopt.machine import fat_binary
 
 # Compute capabilities of the kernels in the MXNet 1.9.1 wheels for CUDA 11. The wheels have no PTX
 # that the driver could compile for newer GPUs.
@@ -35,6 +40,7 @@ class Gpu:
         driver: version of the driver.
         usable: whether the installed MXNet can use the GPU.
         reason: why it cannot; empty if it can.
+        uuid: the driver's name for it, ``GPU-...``, the same whatever the order and what is hidden.
     """
 
     index: int
@@ -44,22 +50,48 @@ class Gpu:
     driver: str
     usable: bool
     reason: str = ""
+    uuid: str = ""
 
 
-def runs_on(capability: tuple[int, int], kernels=KERNELS) -> bool:
+def runs_on(capability: tuple[int, int], kernels=KERNELS, ptx=()) -> bool:
     """Return whether compiled kernels run on a GPU of this compute capability.
 
-    Kernels run on GPUs of the same major version and of the same or a later minor version (CUDA
-    C++ Programming Guide, "Binary Compatibility").
+    Kernels run on GPUs of the same major version and of the same or a later minor version; PTX runs
+    on every later GPU, because the driver compiles it (CUDA C++ Programming Guide, "Binary
+    Compatibility" and "PTX Compatibility").
 
-    >>> runs_on((8, 9)), runs_on((9, 0))
-    (True, False)
+    >>> runs_on((8, 9)), runs_on((9, 0)), runs_on((9, 0), ptx=[(8, 0)])
+    (True, False, True)
 
     Args:
         capability: compute capability of the GPU, (major, minor).
         kernels: compute capabilities that the kernels were compiled for.
+        ptx: compute capabilities that the build has PTX for.
     """
-    return any(major == capability[0] and minor <= capability[1] for major, minor in kernels)
+    same = any(major == capability[0] and minor <= capability[1] for major, minor in kernels)
+    return same or any(tuple(older) <= tuple(capability) for older in ptx)
+
+
+@functools.cache
+def own_kernels() -> dict[str, tuple]:
+    """Return the kernels in the library of an MXNet that was not installed from a CUDA wheel.
+
+    Such a build has no package name that says so, for instance in NVIDIA's container for Hopper.
+
+    Returns:
+        As :func:`mxopt.machine.fat_binary.kernels`; empty if MXNet or its library is not found.
+    """
+    spec = importlib.machinery.PathFinder.find_spec("mxnet")
+    if spec is None or spec.origin is None:
+        return {}
+    package = Path(spec.origin).parent
+    # As mxnet/libinfo.py looks for it.
+    named = os.environ.get("MXNET_LIBRARY_PATH")
+    folders = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")), package,
+               package / "../../lib", package / "../../build"]  # fmt: skip
+    files = [Path(named)] if named else [Path(folder, "libmxnet.so") for folder in folders]
+    found = next((file for file in files if file.is_file()), None)
+    return fat_binary.kernels(found) if found else {}
 
 
 def gpus() -> list[Gpu]:
@@ -96,33 +128,59 @@ def survey_gpus(packages: dict[str, str] | None = None, nvml=None) -> tuple[list
 
 
 def _read_gpu(nvml, index: int, packages: dict[str, str]) -> Gpu:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    capability = tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))
     driver = nvml.nvmlSystemGetDriverVersion()
-    reason = why_unusable(capability, driver, packages)
-    if not visible(index, nvml.nvmlDeviceGetUUID(handle), os.environ.get("CUDA_VISIBLE_DEVICES")):
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        capability = tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle))
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle).total
+        name, uuid = nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError as error:
+        # One that fell off the bus; the others can be used if it is hidden from CUDA.
+        return Gpu(index, "unknown", (0, 0), 0, driver, False, f"the driver lost it ({error})")
+    wheel = any(name.startswith("mxnet-cu") for name in packages)
+    reason = why_unusable(capability, driver, packages, {} if wheel else own_kernels())
+    if not visible(index, uuid, os.environ.get("CUDA_VISIBLE_DEVICES")):
         reason = "hidden by CUDA_VISIBLE_DEVICES"
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle).total
-    name = nvml.nvmlDeviceGetName(handle)
-    return Gpu(index, name, capability, memory, driver, not reason, reason)
+    return Gpu(index, name, capability, memory, driver, not reason, reason, uuid)
 
 
-def why_unusable(capability: tuple[int, int], driver: str, packages: dict[str, str]) -> str:
+def show_only(found: list[Gpu]) -> dict[str, str]:
+    """Return variables that make CUDA number exactly these GPUs, from 0 and in this order.
+
+    Without them CUDA counts GPUs that MXNet cannot use, and the fastest first.
+
+    Args:
+        found: GPUs, such as the usable ones of :func:`gpus`.
+    """
+    names = ",".join(gpu.uuid or str(gpu.index) for gpu in found)
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names}
+
+
+def why_unusable(
+    capability: tuple[int, int], driver: str, packages: dict[str, str], own: dict | None = None
+) -> str:
     """Return why MXNet cannot use such a GPU; empty if it can.
 
     Args:
         capability: CUDA compute capability, (major, minor).
         driver: version of the driver, such as ``535.129.03``.
         packages: installed builds of MXNet, ``{package: version}``.
+        own: kernels of a build that is not from a CUDA wheel, as :func:`own_kernels` returns them;
+            nothing else is known of such a build, so nothing else is checked.
     """
-    if not runs_on(capability):
+    built, ptx = (own or {}).get("machine code", ()), (own or {}).get("ptx", ())
+    if not runs_on(capability, built or KERNELS, ptx):
         family = _FAMILIES.get(capability, _FAMILIES.get(capability[:1], "an unknown family"))
-        newer = "no PTX to compile for newer GPUs" if capability > max(KERNELS) else "none older"
-        kernels = ", ".join(f"{major}.{minor}" for major, minor in KERNELS)
+        newest = max(built or KERNELS)
+        newer = "no PTX to compile for newer GPUs" if capability > newest else "none older"
+        kernels = ", ".join(f"{major}.{minor}" for major, minor in built or KERNELS)
+        whose = "this build of MXNet holds" if built else "MXNet 1.9.1's wheels hold"
         return (
-            f"compute capability {capability[0]}.{capability[1]} ({family}): MXNet 1.9.1's wheels "
-            f"hold kernels for {kernels} and {newer}, so they cannot run on it"
+            f"compute capability {capability[0]}.{capability[1]} ({family}): {whose} kernels for "
+            f"{kernels} and {newer}, so they cannot run on it"
         )
+    if built or ptx:
+        return ""
     if tuple(int(part) for part in re.findall(r"\d+", driver)) < OLDEST_DRIVER:
         return f"its driver {driver} is too old for CUDA 11; install 450.80.02 or newer"
     if len(packages) > 1:

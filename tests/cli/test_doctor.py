@@ -63,6 +63,14 @@ def test_mxnet_of_another_version_is_noted():
     assert check.status == NOTE
 
 
+def test_a_build_for_cuda_that_is_not_from_a_wheel_is_left_alone():
+    own = Build(version="1.9.1+cu124", features=("CUDA",), blas="OPEN", gpus=1)
+    for packages in ({}, {"mxnet": "1.9.1+cu124"}):
+        check = software.check_mxnet(packages, own)[0]
+        assert (check.status, check.remedy) == (OK, "")
+        assert "CUDA build" in check.found
+
+
 def test_mxnet_that_is_not_installed():
     (check,) = software.check_mxnet({}, Build(reason="not installed"))
     assert check.status == PROBLEM

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import pytest
@@ -75,7 +76,7 @@ def test_survey_describes_each_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     nvml = FakeNvml(("Tesla V100", [7, 0]), ("NVIDIA H100", [9, 0]), ("Tesla T4", [7, 5]))
     found, reason = machine.survey_gpus(GPU_BUILD, nvml)
-    assert found[0] == gpu()
+    assert dataclasses.replace(found[0], uuid="") == gpu()
     assert [one.usable for one in found] == [True, False, False]
     assert found[2].reason == "hidden by CUDA_VISIBLE_DEVICES"
     assert reason == ""
@@ -99,3 +100,38 @@ def test_survey_says_why_there_are_no_gpus(nvml, words):
 def test_survey_without_nvidia_ml_py(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "nvidia-ml-py is not installed" in machine.survey_gpus(GPU_BUILD)[1]
+
+
+HOPPER = {"machine code": ((8, 0), (9, 0)), "ptx": ((9, 0),)}
+
+
+@pytest.mark.parametrize(
+    ("capability", "words"),
+    [((9, 0), ""), ((10, 0), ""), ((8, 6), ""), ((7, 0), "this build of MXNet holds kernels for")],
+)
+def test_a_build_of_ones_own_is_judged_by_its_own_kernels(capability, words):
+    found = nvidia.why_unusable(capability, "999.1", {"mxnet": "1.9.1"}, HOPPER)
+    assert found.startswith("compute capability") if words else found == ""
+    assert words in found
+
+
+def test_the_library_is_found_as_mxnet_finds_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(nvidia.fat_binary, "kernels", lambda path: {"file": str(path)})
+    nvidia.own_kernels.cache_clear()
+    assert nvidia.own_kernels()["file"].endswith("libmxnet.so")
+    (tmp_path / "libmxnet.so").touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/nowhere:{tmp_path}")
+    nvidia.own_kernels.cache_clear()
+    assert nvidia.own_kernels() == {"file": str(tmp_path / "libmxnet.so")}
+    monkeypatch.setenv("MXNET_LIBRARY_PATH", "/nowhere/libmxnet.so")
+    nvidia.own_kernels.cache_clear()
+    assert nvidia.own_kernels() == {}
+    nvidia.own_kernels.cache_clear()
+
+
+def test_a_gpu_that_the_driver_lost_does_not_hide_the_others():
+    nvml = FakeNvml(("Tesla V100", [7, 0]), ("Tesla V100", [7, 0]), lost=0)
+    found, _ = machine.survey_gpus(GPU_BUILD, nvml)
+    assert [one.usable for one in found] == [False, True]
+    assert "GPU is lost" in found[0].reason
+    assert machine.show_only(found[1:])["CUDA_VISIBLE_DEVICES"] == "GPU-10000000"

@@ -54,7 +54,8 @@ def check_mxnet(packages: dict[str, str], build: Build) -> list[Check]:
         return [*rows, Check("MXNet", PROBLEM, f"{installed}: {build.reason}", remedy)]
     kind = "CUDA" if "CUDA" in build.features else "CPU"
     found = f"{build.version}, {kind} build ({installed or 'not from a wheel'}), BLAS {build.blas}"
-    status = OK if build.version == "1.9.1" else NOTE
+    # A build of one's own may add to the version, such as 1.9.1+cu124.
+    status = OK if build.version.partition("+")[0] == "1.9.1" else NOTE
     remedy = "" if status == OK else "mxopt supports 1.9.1: pip install mxnet==1.9.1"
     rows.append(Check("MXNet", status, found, remedy))
     return [*rows, Check("MXNet features", OK, ", ".join(build.features))]
