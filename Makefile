@@ -26,7 +26,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
+.PHONY: help gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -44,6 +44,9 @@ test-slow: setup $(NUMPY2)/.ready  ## run what "make test" leaves out: slow test
 	$(BIN)/python $(PYTEST) -m slow
 	$(NUMPY2)/bin/python $(PYTEST) $(ALL) $(ON_NUMPY2)
 
+gpu-branches: setup  ## list the branches that ask for a GPU; needs what the tests have recorded
+	@$(BIN)/python tests/gpu_branches.py
+
 # Tests that need other tools run where these are set up, and are listed at the end where not:
 # ssh and MPI ($(CLUSTER)), PyTorch ($(PEERS)), the CUDA 11 wheels (.venv-cu112).
 test-all: setup $(NUMPY2)/.ready  ## run all tests, and list the skipped ones (TOOLS=1 sets up what they need)
@@ -58,6 +61,9 @@ test-all: setup $(NUMPY2)/.ready  ## run all tests, and list the skipped ones (T
 
 doctor: setup  ## report what is installed, what is missing, and how to fix it
 	@$(BIN)/mxopt doctor $(if $(TIER),--tier $(TIER))
+
+gpu-check: setup  ## check what the GPUs of this machine compute, and write a report to pass on
+	@$(BIN)/mxopt gpu-check
 
 fetch: setup  ## find the data sets and weights, downloading what is missing
 	@$(BIN)/mxopt fetch

@@ -16,7 +16,7 @@ from pathlib import Path
 from mxopt import data, machine, measure
 from mxopt.chapter import tiers
 from mxopt.chapter.settings import FROM_SCRATCH, HEADLINES, NEEDS, SETTINGS
-from mxopt.core.errors import DataError, PlanError, RecordError
+from mxopt.core.errors import DataError, DeviceError, PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.data.pretrained import gluoncv_weights
 
@@ -30,8 +30,8 @@ class Lab:
         why: why this tier was picked.
         folder: folder of the notebook's records and plots.
         one: value of ``Plan.devices`` for one device.
-        many: value of ``Plan.devices`` for several devices: all usable GPUs, or four contexts on
-            the CPU.
+        many: value of ``Plan.devices`` for several devices: usable GPUs, as many as a batch has
+            samples for, or four contexts on the CPU.
         settings: sizes, plans and levers of the tier (:mod:`mxopt.chapter.settings`).
         resume: whether to continue an interrupted run, whose records are in the folder.
     """
@@ -147,13 +147,11 @@ def open_lab(
     results = Path(folder or os.environ.get("MXOPT_RESULTS") or new_results_folder())
     resume = bool(os.environ.get("MXOPT_RESUME"))
     home = make_folder(results / chapter, resume)
-    usable = [gpu for gpu in machine.gpus() if gpu.usable] if picked.name == "gpu" else []
-    if usable:
-        one, many = "gpu:0", f"gpu:0-{len(usable) - 1}"
-    else:
-        one, many = "cpu:0", "cpu:0-3"
     print(f"tier: {picked.name} ({picked.why})")
     print(f"records: {home}")
+    one, many = "cpu:0", "cpu:0-3"
+    if picked.name == "gpu":
+        one, many = _gpus(SETTINGS[chapter]["gpu"]["plan"]["batch_size"])
     missing = find_data(picked.name)
     settings = SETTINGS[chapter][picked.name]
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
@@ -168,6 +166,28 @@ def open_lab(
         print(f"long: {', '.join(more) or 'nothing more on this tier'}")
         settings = {**settings, **more}
     return Lab(picked.name, picked.why, home, one, many, settings, resume)
+
+
+def _gpus(batch_size: int) -> tuple[str, str]:
+    """Hide all GPUs but the usable ones from CUDA; return ``Lab.one`` and ``Lab.many``."""
+    found = machine.gpus()
+    usable = [gpu for gpu in found if gpu.usable]
+    if len(usable) < len(found):
+        os.environ.update(machine.show_only(usable))  # read when CUDA starts, here and in children
+    import mxnet as mx  # after the variables are set, which CUDA reads once
+
+    seen = mx.context.num_gpus()
+    if not seen:
+        raise DeviceError("the driver lists usable GPUs, and MXNet sees none: run `mxopt doctor`")
+    if seen < len(usable):
+        print(f"devices: MXNet sees {seen} of {len(usable)} usable GPUs; `mxopt doctor` says more")
+    seen = min(seen, len(usable))
+    count = min(seen, batch_size)
+    if seen == 1:
+        print("devices: one GPU, so arms with several devices run on it alone")
+    elif count < seen:
+        print(f"devices: {count} of {seen} GPUs, one for each sample of a batch")
+    return "gpu:0", f"gpu:0-{count - 1}"
 
 
 def _with_pretrained(settings: dict) -> dict:

@@ -244,7 +244,8 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
         "first_epoch_seconds": preparation.seconds + durations[0],
         "preparation_seconds": preparation.seconds,
         "samples": samples,
-        "checksum": sum(map(float, sums)),
+        # Read here, not in the loop, where a GPU would be waited for after every batch.
+        "checksum": sum(map(_number, sums)),
     }
 
 
@@ -253,6 +254,10 @@ def _sum(array):
     if ndarray_memory.on_host(array):
         return ndarray_memory.view(array).sum()
     return array.astype("float32").sum()
+
+
+def _number(value) -> float:
+    return float(value.asscalar() if hasattr(value, "asscalar") else value)
 
 
 class _Samples:

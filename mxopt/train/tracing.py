@@ -52,7 +52,9 @@ def trace(net: gluon.Block, recipe: Recipe, numbers: Float32, arrays: list) -> T
         output = recipe.loss(numbers.outputs(output), *inputs[recipe.inputs :])
     outputs = list(output) if isinstance(output, (list, tuple)) else [output]
     graph = mx.sym.Group(outputs).get_internals()
-    (one, shapes), (two, _) = (_sizes(graph, arrays, samples) for samples in (1, 2))
+    # A parameter's symbol keeps the dtype that it had before a cast of the network.
+    kinds = {name: parameter.dtype for name, parameter in net.collect_params().items()}
+    (one, shapes), (two, _) = (_sizes(graph, arrays, kinds, samples) for samples in (1, 2))
     # Constants, such as a table of positions, do not grow with the batch.
     return Traced(max(0, 2 * one - two), two - one, shapes)
 
@@ -68,14 +70,15 @@ def output_like(block: gluon.Block, array: np.ndarray) -> np.ndarray:
     return np.empty(shape, array.dtype)
 
 
-def _sizes(graph: mx.sym.Symbol, arrays: list, samples: int) -> tuple[int, dict]:
+def _sizes(graph: mx.sym.Symbol, arrays: list, kinds: dict, samples: int) -> tuple[int, dict]:
     """Return the bytes of a graph's inputs and outputs, and the shapes of its arguments."""
     arguments = graph.list_arguments()
     data = {f"data{index}": array for index, array in enumerate(arrays)}
     data = {name: array for name, array in data.items() if name in arguments}
     shapes = {name: (samples, *array.shape[1:]) for name, array in data.items()}
     of_arguments, outputs, _ = graph.infer_shape(**shapes)
-    _, types, _ = graph.infer_type(**{name: array.dtype for name, array in data.items()})
+    kinds = {**kinds, **{name: array.dtype for name, array in data.items()}}
+    _, types, _ = graph.infer_type(**{name: kinds[name] for name in arguments if name in kinds})
     weights = {*arguments, *graph.list_auxiliary_states()} - data.keys()
     total = sum(
         math.prod(shape) * np.dtype(kind).itemsize

@@ -38,11 +38,16 @@ class GraphRewrites(Method):
 
     @classmethod
     def check(cls, plan):
-        """Refuse unknown names of rewrites, and mixed precision.
+        """Refuse unknown names of rewrites, GPUs, and mixed precision.
 
         AMP inserts casts that MXNet leaves out when a graph is written as text, which is how it is
         rewritten: the network would be computed in float32.
         """
+        if chosen(plan.graph_rewrites) and plan.device_kind == "gpu":
+            raise PlanError(
+                f"graph_rewrites={plan.graph_rewrites!r} selects operators that are faster on a "
+                "CPU, and were never timed on a GPU; set graph_rewrites='none'"
+            )
         if chosen(plan.graph_rewrites) and plan.precision in ("amp", "bfloat16"):
             raise PlanError(
                 f"graph_rewrites={plan.graph_rewrites!r} would compute in float32 and not in "

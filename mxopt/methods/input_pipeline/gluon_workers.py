@@ -40,13 +40,17 @@ class GluonWorkers:
         count: number of processes.
         ahead: number of further batches that are loaded while one is waited for.
         timeout: time limit of a batch in seconds, from the moment it is waited for.
+        **pinned: ``pin_memory`` and ``pin_device_id`` of Gluon's loader.
     """
 
-    def __init__(self, dataset, batches, count: int, ahead: int, timeout: float = TIMEOUT):
+    def __init__(
+        self, dataset, batches, count: int, ahead: int, timeout: float = TIMEOUT, **pinned
+    ):
         with _ending_with_this_process():
             self._loader = DataLoader(
-                dataset, batch_sampler=batches, num_workers=count, prefetch=ahead, timeout=timeout
-            )
+                dataset, batch_sampler=batches, num_workers=count, prefetch=ahead, timeout=timeout,
+                **pinned,
+            )  # fmt: skip
         pool = self._pool = self._loader._worker_pool
         processes, submit = list(pool._pool), pool.apply_async
         self.processes = processes

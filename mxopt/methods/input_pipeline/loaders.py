@@ -82,14 +82,20 @@ class HostLoader:
         """Return a function that returns the arrays of an epoch's batches, one after the other."""
         batches, count, ahead = self._batches, plan.num_workers, loaded_ahead(plan)
         ours = plan.loader == "shared_memory"
+        # From page-locked memory a GPU copies by itself, while the program goes on.
+        pinned = {}
+        if self._contexts[0].device_type == "gpu":
+            pinned = {"pin_memory": True, "pin_device_id": plan.device_indices[0]}
         if count and ours:
             working = workers.Workers(dataset, count)
             return lambda: working.load(batches, ahead)
         if count:
-            loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead)
+            loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead, **pinned)
         else:
             batchify = batchify or (host.batchify if ours else None)
-            loader = gluon.data.DataLoader(dataset, batch_sampler=batches, batchify_fn=batchify)
+            loader = gluon.data.DataLoader(
+                dataset, batch_sampler=batches, batchify_fn=batchify, **pinned
+            )
         return lambda: iter(loader)
 
     @property

@@ -68,7 +68,7 @@ def one_sample(data: Data, plan: Plan) -> tuple[list, int]:
     if not data.collate:
         parts = data.transform(*data.train[0])
         parts = (part if hasattr(part, "shape") else np.asarray(part) for part in parts)
-        return [np.empty((1, *part.shape), part.dtype) for part in parts], 1
+        return [np.zeros((1, *part.shape), part.dtype) for part in parts], 1
     rows = range(0, len(data.train), max(1, len(data.train) // LOOKED_AT))
     longest = max(rows, key=lambda row: sum(map(len, data.train[row])))
     pair = data.transform(*data.train[longest])

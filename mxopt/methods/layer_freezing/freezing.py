@@ -61,8 +61,10 @@ def preprocessing(front: gluon.HybridBlock, transform: Callable, plan: Plan) -> 
 
     Returns:
         A transform that returns the output of the stages, without a batch axis, in place of the
-        image.
+        image and on its context. The stages run there, or on their first context if they have no
+        weights there.
     """
+    [first, *_] = front.collect_params().values()
     static = plan.hybridize in ("static", "fused")
     options = {"static_alloc": static, "static_shape": static}
     compiled = plan.hybridize == "no"
@@ -70,7 +72,9 @@ def preprocessing(front: gluon.HybridBlock, transform: Callable, plan: Plan) -> 
     def with_stages(*sample):
         nonlocal compiled
         image, *labels = transform(*sample)
-        batch = image.expand_dims(0)
+        places = first.list_ctx()
+        place = image.context if image.context in places else places[0]
+        batch = image.as_in_context(place).expand_dims(0)
         with autograd.pause():
             if not compiled and plan.hybridize == "fused":
                 front.optimize_for(batch, backend="MKLDNN", **options)
@@ -78,6 +82,7 @@ def preprocessing(front: gluon.HybridBlock, transform: Callable, plan: Plan) -> 
                 front.hybridize(**options)
             compiled = True
             # Squeezed, not indexed: an index is a view, which oneDNN's layout does not support.
-            return (nd.squeeze(front(batch), axis=0), *labels)
+            kept = nd.squeeze(front(batch), axis=0)
+            return (kept.as_in_context(image.context), *labels)
 
     return with_stages

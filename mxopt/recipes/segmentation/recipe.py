@@ -74,15 +74,22 @@ def _deeplab_resnet50(contexts, classes: int, size: int, fixed_statistics: bool 
     return net
 
 
-def _deeplab_resnet101(contexts, classes: int, size: int):
-    """Return the chapter's network: COCO weights, a new head, no auxiliary output."""
+def _deeplab_resnet101(contexts, classes: int, size: int, pretrained: bool = True):
+    """Return the chapter's network: COCO weights, a new head, no auxiliary output.
+
+    Without ``pretrained`` its weights are random, for comparing speed and memory.
+    """
     from gluoncv import model_zoo
     from gluoncv.model_zoo.deeplabv3 import _DeepLabHead
 
-    gluoncv_weights("deeplab_resnet101_coco")
-    net = model_zoo.get_model(
-        "deeplab_resnet101_coco", pretrained=True, ctx=contexts, crop_size=size
-    )
+    if not pretrained:
+        net = model_zoo.DeepLabV3(classes, "resnet101", aux=False, pretrained_base=False,
+                                  crop_size=size)  # fmt: skip
+        net.initialize(mx.init.Xavier(), ctx=contexts, force_reinit=True)
+        return net
+    name = "deeplab_resnet101_coco"
+    gluoncv_weights(name)
+    net = model_zoo.get_model(name, pretrained=True, ctx=contexts, crop_size=size)
     with net.name_scope():
         net.head = _DeepLabHead(classes, height=size // 8, width=size // 8)
     net.head.initialize(mx.init.Xavier(), ctx=contexts)
@@ -168,11 +175,21 @@ def _data(size, classes, limit, root, fixed) -> Data:
     return Data(**splits, transform=Transform(size, fixed), kind=kind, origin=origin)
 
 
+def _scores(output):
+    """Return the scores in a network's output; those of GluonCV return a tuple."""
+    return output[0] if isinstance(output, (list, tuple)) else output
+
+
 def _metric(classes: int):
     """Return GluonCV's metric with names for its values: pixel accuracy and mean IoU."""
     from gluoncv.utils.metrics.segmentation import SegmentationMetric
 
     class Named(SegmentationMetric):
+        def update(self, labels, outputs):
+            # One array at a time: for lists GluonCV starts threads, which lose their errors.
+            for label, output in zip(labels, outputs):
+                super().update(label, _scores(output))
+
         def get(self):
             return ["PixAcc", "mIoU"], list(super().get())
 
@@ -220,8 +237,7 @@ def segmentation(
         return NETWORKS[network](contexts, outputs, **options)
 
     def loss(output, mask):
-        # GluonCV's networks return a tuple that begins with the scores.
-        return pixel_loss(output[0] if isinstance(output, (list, tuple)) else output, mask)
+        return pixel_loss(_scores(output), mask)
 
     return Recipe(
         name=f"segmentation, {network}, {size} px",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from mxnet import nd
 from mxnet.gluon.data.vision import transforms
 
 from mxopt.core.errors import PlanError
@@ -32,6 +33,10 @@ class Transform:
 
     It has two steps: :meth:`compact` must be done image by image; :meth:`expand` can be done on a
     whole batch, and its results take four times the memory.
+
+    Masks are the same on every device. Images are not: MXNet's bilinear operator maps the corners
+    of the image to the corners of the result on a GPU (``align_corners``, ``resize.cu``), and
+    OpenCV, which it calls on a CPU, does not.
 
     Args:
         size: side of the square that images are cropped to, in pixels.
@@ -94,7 +99,8 @@ class Transform:
         Returns:
             The image (size, size, 3) and the mask (size, size), both uint8.
         """
-        return self._image(image), self._mask(mask).reshape((self.size, self.size))
+        resized = self._mask(mask) if host.on_host(mask) else nearest(mask, self.size)
+        return self._image(image), resized.reshape((self.size, self.size))
 
     def expand(self, images, masks):
         """Normalise images and convert masks, on the context they are on.
@@ -107,6 +113,31 @@ class Transform:
             Images (..., 3, size, size) float32 and masks (..., size, size) int32.
         """
         return self._normalize(images), masks.astype("int32")
+
+
+def nearest(mask: nd.NDArray, size: int) -> nd.NDArray:
+    """Resize the shorter side to ``size`` by nearest neighbour and crop the centre.
+
+    For GPUs, where MXNet's resize operator is bilinear only (``resize-inl.h``: "interp should be 1
+    for using Resize on GPU"). The results equal those of the operator on a CPU.
+
+    Args:
+        mask: (height, width, channels), on any context.
+        size: side of the result in pixels.
+
+    Returns:
+        An array (size, size, channels) on the mask's context.
+    """
+    height, width, _ = mask.shape
+    shorter = min(height, width)
+    for axis, length in enumerate((height, width)):
+        resized = length * size // shorter
+        begin = (resized - size) // 2
+        # As OpenCV's INTER_NEAREST: the scale is inverted twice, and the product rounded down.
+        taken = np.arange(begin, begin + size) * (1 / (resized / length))
+        index = np.minimum(np.floor(taken), length - 1)
+        mask = nd.take(mask, nd.array(index, ctx=mask.context, dtype="int32"), axis=axis)
+    return mask
 
 
 class OpenCVTransform(Transform):

@@ -110,7 +110,8 @@ def translation(
         scored: number of sentences of the validation split to translate; ``None`` for all.
 
     Raises:
-        PlanError: there is no such loss, or ``heads`` does not divide ``units``.
+        PlanError: there is no such loss, or ``heads`` does not divide ``units``; or, when the
+            network is made, ``cpu_operators`` was chosen on a GPU.
         DataError: when the data is loaded, if it is unavailable or damaged.
     """
     if loss not in LOSSES:
@@ -124,6 +125,11 @@ def translation(
         return _data(*text, limit, vocabulary, longest, too_long)
 
     def network(contexts):
+        if cpu_operators and contexts[0].device_type == "gpu":
+            raise PlanError(
+                "cpu_operators=True is for a CPU: on a GPU MXNet's own operators are faster; "
+                "take cpu_operators=False"
+            )
         words = len(prepared().collate.vocabulary)
         pieces = PIECES if cpu_operators else ()
         if pretrained:

@@ -13,6 +13,7 @@ Language Models", 2017).
 from __future__ import annotations
 
 import gluonnlp
+import numpy as np
 from gluonnlp.model.transformer import get_transformer_encoder_decoder
 from mxnet import gluon, init, nd
 from mxnet.gluon import nn
@@ -72,6 +73,19 @@ class Translator(gluon.HybridBlock):
         """Check the lengths, then compute."""
         self.check_lengths(source, target)
         return super().forward(source, target, *args)
+
+    def cast(self, dtype):
+        """Cast the parameters.
+
+        Raises:
+            PlanError: to float16, because masks and positions are computed in float32.
+        """
+        if dtype in ("float16", np.float16):
+            raise PlanError(
+                "precision='float16' casts the whole network, and the Transformer's masks and "
+                "positions need float32; take precision='amp'"
+            )
+        super().cast(dtype)
 
     def check_lengths(self, source, target) -> None:
         """Check that the table of positions is long enough; symbols are not checked.

@@ -123,3 +123,9 @@ def test_networks_that_cannot_be_split_are_refused():
 def test_plans_that_make_no_sense_are_refused(switches, message):
     with pytest.raises(PlanError, match=message):
         Plan(**switches)
+
+
+@pytest.mark.parametrize("preprocess", ["lazy", "cached", "device", "roundtrip"])
+def test_stages_run_on_the_context_of_their_weights(preprocess):
+    plan = PLAN.replace(freeze_stages=1, preprocess=preprocess)
+    assert fitted(plan.replace(devices="cpu:1"))[1] == fitted(plan)[1]

@@ -214,3 +214,19 @@ def test_weights_that_gluoncv_cannot_download_raise_a_data_error(monkeypatch, tm
     recipe = segmentation(network="deeplab_resnet101")
     with sees.raised(DataError):
         recipe.network([mx.cpu()])
+
+
+def test_networks_that_return_a_tuple_are_scored(shapes):
+    """GluonCV's networks do, and its metric would lose the error in a thread of its own."""
+    recipe = segmentation(network="deeplab_resnet50", size=32)
+    scores = nd.random.uniform(shape=(2, 2, 32, 32))
+    mask = nd.array(np.random.RandomState(0).randint(0, 2, (2, 32, 32)), dtype="int32")
+    found = []
+    for output in (scores, (scores,), (scores, scores * 2)):
+        metric = recipe.metric()
+        metric.update([mask], [output])
+        found.append(metric.get()[1])
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] > 0.3
+    with pytest.raises(ValueError, match="shape"):
+        recipe.metric().update([mask[:, :5]], [scores])
