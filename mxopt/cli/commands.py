@@ -19,6 +19,13 @@ def doctor(chosen) -> int:
     return doctor.run(json=chosen.json, tier=chosen.tier)
 
 
+def gpu_check(chosen) -> int:
+    """Check what this machine's GPUs compute, and write a report to pass on."""
+    from mxopt.cli import gpu_check
+
+    return gpu_check.run(chosen.folder, chosen.quick, chosen.name)
+
+
 def fetch(chosen) -> int:
     """Find or download data sets; return 1 if one is unavailable."""
     from mxopt import data
@@ -149,6 +156,10 @@ def launch(chosen) -> int:
     """Replace this process by the user's script; return only after an error."""
     from mxopt.cli.launch import launch
 
+    if chosen.tune:
+        from mxopt.cli.tune import tune
+
+        return tune(chosen.script, chosen.arguments)
     launch(chosen.script, chosen.arguments, chosen.switch)
     return 1
 

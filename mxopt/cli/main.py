@@ -73,6 +73,15 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--tier", **tiers)
 
+    gpu_check = command(
+        "gpu-check", commands.gpu_check, "check what the GPUs of this machine compute (10 minutes)"
+    )
+    gpu_check.add_argument("--quick", action="store_true", help="smaller sizes: two minutes")
+    gpu_check.add_argument("--name", default="", help="name of the machine in the files")
+    gpu_check.add_argument(
+        "--folder", type=Path, default=Path("."), help="where the report is written; default: here"
+    )
+
     fetch = command(
         "fetch", commands.fetch, "find data sets and weights, and download what is missing"
     )
@@ -167,6 +176,11 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=VALUE",
         help="switch of a plan to set in addition, such as openmp=intel",
+    )
+    launch.add_argument(
+        "--tune",
+        action="store_true",
+        help="try several environments on the script for a minute, and print the fastest",
     )
     launch.add_argument("script", help="Python file")
     launch.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
