@@ -18,11 +18,12 @@ TRANSLATION_LEVERS = {
 }
 
 # What each tier measures, by notebook. ``repeats`` is the number of runs of each arm, decided
-# before anything is measured; with three instead of six an interval is more than twice as wide.
+# before anything is measured; with three instead of six an interval is more than twice as wide. The
+# smoke tier shows that everything runs; of two runs nothing can be concluded.
 SETTINGS = {
     "8_1": {
         "smoke": {
-            "repeats": 3,
+            "repeats": 2,
             "elementwise": {"size": 1000, "rounds": 10},
             "chains": {"size": 700, "length": 12},
             "loading": {"size": 240, "limit": 40},
@@ -67,7 +68,7 @@ SETTINGS = {
     # where hours are available (LONG=1).
     "8_2": {
         "smoke": {
-            "repeats": 3,
+            "repeats": 2,
             "checks": 2,
             "training": {"network": "tiny", "size": 96, "limit": 40},
             "plan": {"batch_size": 4, "epochs": 6, "learning_rate": 0.1},
@@ -158,7 +159,7 @@ SETTINGS = {
     },
     "8_3": {
         "smoke": {
-            "repeats": 3,
+            "repeats": 2,
             "score": "chrf",
             "checks": 2,
             "training": {
