@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -228,6 +229,8 @@ def _pretend_operators(mx, check, number) -> None:
 
     def raw(value):
         """Return an attribute as MXNet's library reads it: the CPU context's own number."""
+        if isinstance(value, str) and (named := re.fullmatch(r"(gpu|cpu_pinned)\((\d+)\)", value)):
+            value = mx.Context(named[1], int(named[2]))
         if isinstance(value, mx.Context):
             check(value)
             return f"{mx.Context.devtype2str[value.device_typeid]}({value.device_id})"

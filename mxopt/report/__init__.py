@@ -2,6 +2,7 @@
 
 from mxopt.report.all_tables import tables
 from mxopt.report.goals import goals
+from mxopt.report.side_by_side import SideBySide
 from mxopt.report.tables import (
     DIFFERS,
     PAIRS,
@@ -23,6 +24,7 @@ from mxopt.report.tables import (
 __all__ = [
     "DIFFERS",
     "PAIRS",
+    "SideBySide",
     "Table",
     "ablation",
     "arms",
