@@ -1,6 +1,7 @@
 """The CUDA 11 libraries of pip are found, loaded before MXNet, and named where they are missing."""
 
 import ctypes
+import importlib.machinery
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from compat.children import REPOSITORY, run_python
 from mxopt import compat
 from mxopt.compat import cuda
 from mxopt.core.errors import CompatError
+from mxopt.machine import fat_binary, nvidia
 
 # What MXNet 1.9.1's libmxnet.so takes from the driver: nm -D --undefined-only libmxnet.so
 DRIVER_SYMBOLS = (
@@ -139,3 +141,11 @@ def test_without_a_driver_the_import_says_what_to_do():
     if cuda.cuda_libraries()[-1].path is not None:
         pytest.skip("this machine has NVIDIA's driver")
     assert "install NVIDIA's driver" in child.stderr.splitlines()[-1]
+
+
+@pytest.mark.cuda_wheels
+@needs_wheels
+def test_the_wheels_library_has_the_kernels_that_gpus_are_judged_by():
+    spec = importlib.machinery.PathFinder.find_spec("mxnet")
+    found = fat_binary.kernels(Path(spec.origin).with_name("libmxnet.so"))
+    assert found == {"machine code": nvidia.KERNELS, "ptx": ()}
