@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
 LONG ?=
+REVEAL ?=
 RESUME ?=
 # Tests run in this many processes, each with one thread of OpenMP.
 TEST_PROCESSES ?= 2
@@ -26,7 +27,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
+.PHONY: help handout gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -64,6 +65,9 @@ doctor: setup  ## report what is installed, what is missing, and how to fix it
 
 gpu-check: setup  ## check what the GPUs of this machine compute, and write a report to pass on
 	@$(BIN)/mxopt gpu-check
+
+handout: setup  ## write the notebooks for students, without solutions (REVEAL=folder of reveal.js: slides too)
+	@$(BIN)/python -m mxopt.chapter.handout results/handout $(if $(REVEAL),--reveal $(REVEAL))
 
 fetch: setup  ## find the data sets and weights, downloading what is missing
 	@$(BIN)/mxopt fetch
