@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import mxopt  # noqa: F401, I001  (only makes MXNet 1.9 importable on today's Python)
+import mxopt  # noqa: F401  (only makes MXNet 1.9 importable on today's Python)
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, init, nd

@@ -13,7 +13,7 @@ from pathlib import Path
 # MXNet reads it once, when it is imported.
 os.environ["MXNET_ENGINE_TYPE"] = sys.argv[2] if len(sys.argv) > 2 else "NaiveEngine"
 
-import mxopt  # noqa: F401, I001  (only makes MXNet 1.9 importable on today's Python)
+import mxopt  # noqa: F401  (only makes MXNet 1.9 importable on today's Python)
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, init, nd

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import mxopt  # noqa: F401, I001  (only makes MXNet 1.9 importable on today's Python)
+import mxopt  # noqa: F401  (only makes MXNet 1.9 importable on today's Python)
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, init, nd
@@ -65,7 +65,8 @@ def main(folder):
     net.initialize(init.Xavier(), ctx=DEVICE)
     net.cast("float16")
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss(axis=1)
-    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": RATE, "momentum": 0.9, "multi_precision": True})
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": RATE, "momentum": 0.9,
+                                                          "multi_precision": True})  # fmt: skip
 
     for epoch in range(EPOCHS):
         begin, total = time.time(), 0
