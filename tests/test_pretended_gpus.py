@@ -31,7 +31,7 @@ def train(recipe, **switches):
 def run(gpus, code, fault="", **variables):
     child = subprocess.run(
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(code)],
-        env=environment(gpus, fault, **variables), capture_output=True, text=True,
+        env=environment(gpus, fault, **variables), capture_output=True, text=True, timeout=200,
     )  # fmt: skip
     assert child.returncode == 0, child.stderr
     return child.stdout
