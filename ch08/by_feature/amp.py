@@ -2,7 +2,8 @@
 
     python amp.py FOLDER
 
-The losses are within 0.02 of those of the base.
+On a CPU the losses are within 0.02 of those of the base. On a GPU the first steps are skipped,
+until the loss scale is so small that no gradient overflows.
 """
 
 import sys
