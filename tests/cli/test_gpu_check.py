@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -52,8 +53,6 @@ def test_nothing_is_wrong_with_sound_gpus(name):
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_found(name, gpus, fault, words):
-    import re
-
     found = part(name, gpus, fault)
     assert found["status"] == FAILED
     assert re.search(words.replace("(", r"\(").replace(")", r"\)"), found["found"])

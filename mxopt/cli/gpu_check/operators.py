@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, nd
 
-from mxopt.train import work
+from mxopt.train.work import Node, nodes
 
 # The input of an operator that has numbers of rows, and the attribute that limits them.
 _INDICES = {"Embedding": (0, "input_dim"), "one_hot": (0, "depth"), "pick": (1, ""),
@@ -23,37 +22,18 @@ _INDICES = {"Embedding": (0, "input_dim"), "one_hot": (0, "depth"), "pick": (1, 
 _RANDOM = ("_random", "_sample", "shuffle")
 
 
-@dataclass(frozen=True)
-class Operator:
-    """One operator of a graph.
-
-    Attributes:
-        name: of the operator, such as ``Convolution``.
-        attributes: its attributes, as text.
-        shapes: shapes of its inputs.
-    """
-
-    name: str
-    attributes: tuple[tuple[str, str], ...]
-    shapes: tuple[tuple[int, ...], ...]
-
-
-def of_graph(graph: mx.sym.Symbol, shapes: dict[str, tuple]) -> list[Operator]:
+def of_graph(graph: mx.sym.Symbol, shapes: dict[str, tuple]) -> list[Node]:
     """Return the different operators of a graph, in the order in which they are computed.
 
     Args:
         graph: the outputs of a network, or of its loss.
         shapes: shapes of the graph's inputs.
     """
-    operators = (
-        Operator(node.name, node.attributes, node.inputs)
-        for node in work.nodes(graph, shapes)
-        if not node.name.startswith(_RANDOM)
-    )
-    return list(dict.fromkeys(operators))
+    drawn = [node for node in nodes(graph, shapes) if not node.name.startswith(_RANDOM)]
+    return list({(node.name, node.attributes, node.inputs): node for node in drawn}.values())
 
 
-def compare(operator: Operator, there: mx.Context, dtype: str = "float32") -> float:
+def compare(operator: Node, there: mx.Context, dtype: str = "float32") -> float:
     """Return how far the results of an operator on another device are from those on the CPU.
 
     Outputs and gradients are compared. The CPU computes in float32.
@@ -77,9 +57,9 @@ def compare(operator: Operator, there: mx.Context, dtype: str = "float32") -> fl
     return max(map(_distance, here, _results(operator, there, dtype)))
 
 
-def _results(operator: Operator, context: mx.Context, dtype: str) -> Iterator[np.ndarray]:
+def _results(operator: Node, context: mx.Context, dtype: str) -> Iterator[np.ndarray]:
     """Yield the first output, and the gradient of every input that has one."""
-    names = [f"input{number}" for number in range(len(operator.shapes))]
+    names = [f"input{number}" for number in range(len(operator.inputs))]
     # The scale and the statistics of batch normalisation are float32 in any case.
     kinds = [dtype] + ["float32" if operator.name == "BatchNorm" else dtype] * len(names)
     arrays = {
@@ -107,7 +87,7 @@ def _results(operator: Operator, context: mx.Context, dtype: str) -> Iterator[np
         yield array.grad.astype("float32").asnumpy()
 
 
-def _alone(operator: Operator, names: list[str]) -> mx.sym.Symbol:
+def _alone(operator: Node, names: list[str]) -> mx.sym.Symbol:
     """Return a graph that is nothing but the operator."""
     nodes = [{"op": "null", "name": name, "inputs": []} for name in names]
     inputs = [[number, 0, 0] for number in range(len(names))]
@@ -118,15 +98,15 @@ def _alone(operator: Operator, names: list[str]) -> mx.sym.Symbol:
     return mx.sym.load_json(json.dumps(text))
 
 
-def _values(operator: Operator) -> Iterator[np.ndarray]:
+def _values(operator: Node) -> Iterator[np.ndarray]:
     """Yield values for the inputs: the same every time, positive, and valid rows."""
     random = np.random.RandomState(0)
     place, limit = _INDICES.get(operator.name, (None, ""))
-    for number, shape in enumerate(operator.shapes):
+    for number, shape in enumerate(operator.inputs):
         if number != place:
             yield random.uniform(0.1, 1, shape)
             continue
-        limits = [other for n, other in enumerate(operator.shapes) if n != place] or [shape]
+        limits = [other for n, other in enumerate(operator.inputs) if n != place] or [shape]
         most = int(dict(operator.attributes).get(limit, 0)) or min(limits[0])
         yield random.randint(0, most, shape)
 

@@ -22,8 +22,16 @@ MIB = 1 << 20
 TOLERANCE = {"float32": 5e-3, "float16": 3e-2}
 SMALL = {"recipe": "segmentation", "network": "tiny", "size": 64, "limit": 16}
 SENTENCES = {
-    **{"recipe": "translation", "stand_in": True, "limit": 200, "vocabulary": 400},
-    **{"layers": 1, "units": 32, "hidden": 64, "heads": 4, "scored": 4, "beam": 1},
+    "recipe": "translation",
+    "stand_in": True,
+    "limit": 200,
+    "vocabulary": 400,
+    "layers": 1,
+    "units": 32,
+    "hidden": 64,
+    "heads": 4,
+    "scored": 4,
+    "beam": 1,
 }
 
 
@@ -94,11 +102,11 @@ def operators(quick: bool) -> tuple[str, list[dict]]:
     from mxopt.cli.gpu_check import networks
     from mxopt.cli.gpu_check import operators as single
 
-    found = dict.fromkeys(
+    found = [
         operator
         for graph, shapes in networks.graphs(quick)
         for operator in single.of_graph(graph, shapes)
-    )
+    ]
     worst, wrong = {}, []
     for operator in found:
         for dtype, tolerance in TOLERANCE.items():
