@@ -12,14 +12,15 @@ from mxopt.core.errors import MxoptError
 def main(arguments: list[str]) -> None:
     """Run the part that is named first."""
     from mxopt.cli.gpu_check import parts
+    from mxopt.cli.gpu_check.faults import Fault, Skip
 
     name, quick = arguments[0], "--quick" in arguments
     try:
         found, rows = getattr(parts, name)(quick)
         result = {"status": OK, "found": found, "rows": rows}
-    except parts.Skip as why:
+    except Skip as why:
         result = {"status": SKIPPED, "found": str(why)}
-    except parts.Fault as fault:
+    except Fault as fault:
         result = {"status": FAILED, "found": str(fault), "rows": fault.rows}
     except MxoptError as error:
         result = {"status": FAILED, "found": str(error)}

@@ -29,8 +29,8 @@ def of_graph(graph: mx.sym.Symbol, shapes: dict[str, tuple]) -> list[Node]:
         graph: the outputs of a network, or of its loss.
         shapes: shapes of the graph's inputs.
     """
-    drawn = [node for node in nodes(graph, shapes) if not node.name.startswith(_RANDOM)]
-    return list({(node.name, node.attributes, node.inputs): node for node in drawn}.values())
+    found = (node for node in nodes(graph, shapes) if not node.name.startswith(_RANDOM))
+    return list(dict.fromkeys(found))
 
 
 def compare(operator: Node, there: mx.Context, dtype: str = "float32") -> float:
