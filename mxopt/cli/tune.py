@@ -3,7 +3,8 @@
 The script is run several times in each environment, in turn, and stopped after some seconds. Steps
 are counted where Gluon's ``Trainer`` makes them (``step`` or ``update``), and the first ones are
 left out. Nothing but environment variables differs, and nothing is changed: the best command is
-printed.
+printed. It is chosen by these runs, so its ratio is a little too good; ``mxopt compare`` measures
+what is to be published.
 """
 
 from __future__ import annotations
