@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
 LONG ?=
-REVEAL ?=
+SITE ?= .venv-site
 RESUME ?=
 # Tests run in this many processes, each with one thread of OpenMP.
 TEST_PROCESSES ?= 2
@@ -27,7 +27,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help handout gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
+.PHONY: help site test-site handout gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -66,8 +66,16 @@ doctor: setup  ## report what is installed, what is missing, and how to fix it
 gpu-check: setup  ## check what the GPUs of this machine compute, and write a report to pass on
 	@$(BIN)/mxopt gpu-check
 
-handout: setup  ## write the notebooks for students, without solutions (REVEAL=folder of reveal.js: slides too)
-	@$(BIN)/python -m mxopt.chapter.handout results/handout $(if $(REVEAL),--reveal $(REVEAL))
+handout: setup $(SITE)/.ready  ## write the notebooks for students, without solutions, and slides of RESULTS
+	@$(BIN)/python -m mxopt.chapter.handout results/handout \
+	  --reveal $(SITE)/lib/python3*/site-packages/sphinx_revealjs/_static/revealjs \
+	  $(if $(RESULTS),--executed $(RESULTS))
+
+site: $(SITE)/.ready  ## build all pages as a site, with the notebooks of RESULTS or of the last run
+	@$(SITE)/bin/python docs/site/build.py results/site $(if $(RESULTS),--executed $(RESULTS))
+
+test-site: site handout  ## check both: links, and in a headless Chromium, if there is one, the pages
+	@MXOPT_SITE=results/site MXOPT_HANDOUT=results/handout $(SITE)/bin/python -m pytest -rs docs/site
 
 fetch: setup  ## find the data sets and weights, downloading what is missing
 	@$(BIN)/mxopt fetch
@@ -86,6 +94,7 @@ audit:  ## look every pinned package up in the vulnerability database (needs a n
 
 data: setup  ## make the shipped stand-in archives again (TATOEBA=deu.txt for that of translation)
 	PYTHONPATH=data $(BIN)/python -m draw_streets
+	PYTHONPATH=data $(BIN)/python -m draw_garments
 	$(if $(TATOEBA),PYTHONPATH=data $(BIN)/python -m choose_tatoeba $(TATOEBA))
 
 test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
@@ -95,7 +104,7 @@ test-cluster: setup $(CLUSTER)/.ready  ## check jobs under real ssh, MPICH and O
 	$(BIN)/python -m pytest $(ALL) tests/methods/kvstore/cluster -rs
 
 clean:  ## remove the environments and caches, keep the results
-	rm -rf $(VENV) $(NUMPY2) $(PEERS) $(CLUSTER) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(NUMPY2) $(SITE) $(PEERS) $(CLUSTER) .venv-cu112 .venv-audit .pytest_cache .ruff_cache .hypothesis *.egg-info
 
 setup: $(VENV)/.ready
 
@@ -139,6 +148,12 @@ ifeq ($(TCMALLOC),)
 else
 	@cp -L $(TCMALLOC) $(@D)/lib/libtcmalloc.so
 endif
+	@touch $@
+
+$(SITE)/.ready: docs/site/requirements.txt
+	@echo "setting up $(@D) ..."
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check install -r $<
 	@touch $@
 
 $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml

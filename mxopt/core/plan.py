@@ -46,7 +46,10 @@ def at_least(least: float, default: float | None):
 class Plan:
     """One field for each switch; the defaults are MXNet's, or those of the chapter's first run.
 
-    Process environment (read once, when MXNet loads; ``None`` keeps MXNet's default):
+    The switches of the environment are read once, when MXNet loads; there ``None`` keeps MXNet's
+    default.
+
+    Environment:
         engine: ``ThreadedEnginePerDevice`` (asynchronous, MXNet's default), ``ThreadedEngine``, or
             ``NaiveEngine`` (one operator at a time, in the calling thread).
         engine_threads: largest number of operators that run at the same time on each CPU context.

@@ -2,14 +2,14 @@
 
 ``plan.preprocess`` selects one of four placements of the transform:
 
-============  =================  ===========================  ====================================
-placement     runs on            results are kept             cost
-============  =================  ===========================  ====================================
-``lazy``      host, every epoch  not at all                   time in every epoch
-``cached``    host, once         in host memory               host memory
-``device``    device, once       on the devices, in parts     device memory; no copies afterwards
-``roundtrip`` device, once       in host memory               a copy back, then one for each batch
-============  =================  ===========================  ====================================
+=============  =================  ========================  ====================================
+placement      runs on            results are kept          cost
+=============  =================  ========================  ====================================
+``lazy``       host, every epoch  not at all                time in every epoch
+``cached``     host, once         in host memory            host memory
+``device``     device, once       on the devices, in parts  device memory; no copies afterwards
+``roundtrip``  device, once       in host memory            a copy back, then one for each batch
+=============  =================  ========================  ====================================
 
 With ``plan.image_dtype="uint8"`` the last part of the transform, which converts bytes to float32,
 is applied to the batch on its device. What is kept, passed by workers and copied then takes a
