@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mxopt import data, machine, measure
-from mxopt.chapter import tiers
+from mxopt.chapter import guide_settings, tiers
 from mxopt.chapter.settings import FROM_SCRATCH, HEADLINES, NEEDS, SETTINGS
 from mxopt.core.errors import DataError, DeviceError, PlanError, RecordError
 from mxopt.core.plan import Plan
@@ -152,7 +152,8 @@ def open_lab(
     one, many = "cpu:0", "cpu:0-3"
     if picked.name == "gpu":
         one, many = _gpus(SETTINGS[chapter]["gpu"]["plan"]["batch_size"])
-    missing = find_data(picked.name)
+    guide = chapter in guide_settings.SETTINGS
+    missing = find_data(picked.name, guide_settings.NEEDS if guide else NEEDS)
     settings = SETTINGS[chapter][picked.name]
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")
@@ -203,11 +204,12 @@ def _with_pretrained(settings: dict) -> dict:
     return settings
 
 
-def find_data(tier: str) -> list[str]:
+def find_data(tier: str, needs: dict[str, tuple] = NEEDS) -> list[str]:
     """Find or download what a tier's notebooks read, and print where it is.
 
     Args:
         tier: name of the tier; nothing is downloaded for ``smoke``.
+        needs: names of data sets, by tier; those of the chapter by default.
 
     Returns:
         The names of what is unavailable and has no stand-in.
@@ -216,7 +218,7 @@ def find_data(tier: str) -> list[str]:
         DataError: a folder of the user is incomplete, or a download has the wrong content.
     """
     missing = []
-    for name in NEEDS[tier]:
+    for name in needs[tier]:
         here, why = data.reachable(name)
         if not here and data.SOURCES[name].stand_in is None:
             print(f"data: {name} is unavailable. {why}")

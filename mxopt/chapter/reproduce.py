@@ -8,12 +8,12 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from mxopt.chapter import lab, tiers
+from mxopt.chapter import lab, minutes, tiers
 from mxopt.core import atomic, progress_bar
 from mxopt.core.errors import DataError, MxoptError, PlanError
 from mxopt.report import html, results
+from mxopt.report.explore import STATIC
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "ch08"
 # Seconds that a cell may take; cells that measure take many minutes on slow machines.
 CELL_TIMEOUT = 4 * 60 * 60
 
@@ -32,7 +32,7 @@ class NotebookError(MxoptError):
 def reproduce(
     tier: str | None = None,
     folder: str | os.PathLike | None = None,
-    notebooks: str | os.PathLike = NOTEBOOKS,
+    notebooks: str | os.PathLike | None = None,
     only: str = "",
     long: bool = False,
     resume: bool = False,
@@ -45,7 +45,7 @@ def reproduce(
     Args:
         tier: ``smoke``, ``cpu`` or ``gpu``; None picks the best for this machine and prints why.
         folder: the results folder; None makes a new one in ``results``.
-        notebooks: folder of the notebooks.
+        notebooks: folder of the notebooks; None takes the chapter's, then the guides'.
         only: beginning of the name of the only notebook to run, such as ``8_2``; empty for all.
         long: whether to add measurements that take several hours.
         resume: whether to continue an interrupted call in ``folder``, keeping what it measured.
@@ -58,10 +58,11 @@ def reproduce(
         NotebookError: a cell failed; the message has its error.
         MxoptError: the tier cannot run on this machine, or the folder cannot be written.
     """
-    found = sorted(Path(notebooks).glob("*.ipynb"))
+    folders = [Path(notebooks)] if notebooks else minutes.FOLDERS
+    found = [path for folder in folders for path in sorted(folder.glob("*.ipynb"))]
     if not found:
         raise DataError(
-            f"there are no notebooks in {notebooks}; run this from a clone of the repository"
+            f"there are no notebooks in {folders[0]}; run this from a clone of the repository"
         )
     chosen = [path for path in found if path.name.startswith(only)]
     if not chosen:
@@ -76,20 +77,27 @@ def reproduce(
     lab.find_data(picked.name)
     started = "resumed" if resume else "started"
     results.describe(home, tier=f"{picked.name} ({picked.why})",
-                     **{started: f"{datetime.now():%Y-%m-%d %H:%M}"})  # fmt: skip
-    os.environ.update(MXOPT_TIER=picked.name, MXOPT_TIER_WHY=picked.why, MXOPT_RESULTS=str(home))
+                     **{started: f"{datetime.now():%Y-%m-%d %H:%M}"},
+                     **({"long": True} if long else {}))  # fmt: skip
+    os.environ.update({STATIC: "1", "MXOPT_TIER": picked.name, "MXOPT_TIER_WHY": picked.why,
+                       "MXOPT_RESULTS": str(home)})  # fmt: skip
     for variable, wanted in (("MXOPT_LONG", long), ("MXOPT_RESUME", resume)):
         if wanted:
             os.environ[variable] = "1"
-    times = {path: tiers.MINUTES.get(picked.name, {}).get(path.name[:3]) for path in chosen}
+    timed = minutes.of_notebooks(picked.name)
+    times = {path: timed.get(minutes.key(path)) for path in chosen}
     expected = 60 * sum(times.values()) if all(times.values()) and not long else None
-    if expected:
+    if resume:
+        print("time: not known, because what was measured before is not measured again")
+    elif expected:
         print(f"time: about {progress_bar.duration(expected)} in all, measured on another machine")
     else:
         print("time: not known for these settings; an estimate follows after a tenth of the work")
     start = time.monotonic()
     parts = {path: 60 * times[path] if expected else 1 for path in chosen}
-    with progress_bar.track("notebooks", sum(parts.values()), expected=expected) as step:
+    with progress_bar.track(
+        "notebooks", sum(parts.values()), expected=expected, estimate=not resume
+    ) as step:
         for path in chosen:
             execute(path, home, step, parts[path])
     print(f"{results.write_page(home)} after {progress_bar.duration(time.monotonic() - start)}")

@@ -1,6 +1,7 @@
 """What the notebooks measure on each tier: sizes, plans and levers."""
 
 from mxopt import machine
+from mxopt.chapter import guide_settings
 
 # MXNet's own default is half of the hardware threads, which may be fewer.
 CORES = machine.cpu().physical_cores
@@ -279,6 +280,8 @@ SETTINGS = {
     },
 }
 
+SETTINGS.update(guide_settings.SETTINGS)
+
 # Sizes of the network that the gpu tier fine-tunes, for use where its weights are unavailable.
 FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
 
@@ -295,6 +298,7 @@ HEADLINES = {
     "translation": [["before", "after"], ["launch", "after"]],
     "translation-goal": [["before", "after"], ["launch", "after"]],
     "text-placement": [["lazy", "device"]],
+    **guide_settings.HEADLINES,
 }
 
 # What each tier's notebooks read. It is fetched before anything is measured, because measured

@@ -8,13 +8,6 @@ from mxopt.core.errors import DeviceError, PlanError
 from mxopt.machine.nvidia import Gpu, survey_gpus
 
 TIERS = ("smoke", "cpu", "gpu")
-# Minutes that each notebook takes on two idle cores: those of the smoke tier and of the cpu tier's
-# tour on an AMD EPYC; the cpu tier's others on an Intel Xeon, before they were shortened. The gpu
-# tier has not been timed.
-MINUTES = {
-    "smoke": {"8_1": 4, "8_2": 1.5, "8_3": 3},
-    "cpu": {"8_1": 13, "8_2": 30, "8_3": 25},
-}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ _EXPECTED_SHARE = 0.1
 
 
 @contextlib.contextmanager
-def track(title: str, total: float, file=None, expected: float | None = None):
+def track(
+    title: str, total: float, file=None, expected: float | None = None, estimate: bool = True
+):
     """Show the progress of work in steps.
 
     Yields ``step(what, cost=1)``, a function to call when each step begins.
@@ -34,6 +36,8 @@ def track(title: str, total: float, file=None, expected: float | None = None):
         expected: seconds that the same work took elsewhere. The remaining time is estimated from
             it and from the steps done so far; without it, from the steps only, once they are a
             tenth of the work.
+        estimate: whether to show the remaining time; not if steps may have been done before, which
+            pass at once.
     """
     file, total, begin = file or sys.stdout, max(total, 1), time.monotonic()
     bar, last, shown = _bar(title, total, file), 0, None
@@ -43,7 +47,7 @@ def track(title: str, total: float, file=None, expected: float | None = None):
         nonlocal last, shown
         bar.update(last)
         text, last, new, shown = what, cost, what != shown, what
-        if prior or 10 * bar.n >= total:  # too early for an estimate
+        if estimate and (prior or 10 * bar.n >= total):  # before, it is too early
             taken = time.monotonic() - begin + prior * (expected or 0)
             text += f", about {duration(taken * (total - bar.n) / (bar.n + prior * total))} left"
         bar.set_postfix_str(text, refresh=new)

@@ -22,7 +22,12 @@ from mxopt.report import book_tables, pairs, plots, results
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 # Titles of the notebooks, by the name of the folder with their records.
-TITLES = {"8_1": "Features", "8_2": "Image segmentation", "8_3": "Translation"}
+TITLES = {
+    "8_1": "Features",
+    "8_2": "Image segmentation",
+    "8_3": "Translation",
+    "accelerate_training": "Accelerate training",
+}
 
 
 @dataclass(frozen=True)

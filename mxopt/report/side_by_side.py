@@ -17,7 +17,11 @@ _STYLES = {
     "new": "background: rgba(40, 160, 80, .25)",
     "": "",
 }
-_CELL = "padding: 0 .6em; text-align: left; white-space: pre; font-family: monospace"
+# Lines that are too long are broken, so that both columns are seen at once.
+_CELL = (
+    "padding: 0 .6em; text-align: left; vertical-align: top; white-space: pre-wrap; "
+    "overflow-wrap: anywhere; font-family: monospace; font-size: .85em"
+)
 
 
 class SideBySide:
@@ -71,7 +75,8 @@ class SideBySide:
             ) + "</tr>"
             for sides in self.rows()
         )  # fmt: skip
-        return f"<div style='overflow-x: auto'><table><tr>{heads}</tr>{body}</table></div>"
+        table = "display: table; table-layout: fixed; width: 100%"
+        return f"<table style='{table}'><tr>{heads}</tr>{body}</table>"
 
 
 def lines_of(program: Callable | str | list) -> list[str]:

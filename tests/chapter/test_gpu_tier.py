@@ -7,7 +7,6 @@ of GluonCV and GluonNLP, with random weights where the zoo's would be.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ from pathlib import Path
 import made_weights
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from pretend_gpus import environment
 
 from mxopt.core.records import read_run
@@ -94,26 +92,3 @@ def test_a_notebook_runs_whole(notebook, gpus, tmp_path, made):
     )  # fmt: skip
     assert "tier: gpu (requested, " in printed
     assert "instead:" not in printed  # the chapter's own networks, not a replacement
-
-
-COLAB = """
-import sys, types
-for name in ("google", "google.colab"):
-    sys.modules[name] = types.ModuleType(name)
-"""
-
-
-@pytest.mark.parametrize("notebook", sorted(path.stem for path in CHAPTER.glob("*.ipynb")))
-def test_on_colab_the_first_cell_installs_the_package(notebook, tmp_path, monkeypatch):
-    """With ``git`` and ``make`` that only write down how they were called."""
-    for name in ("git", "make"):
-        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $@" >> {tmp_path}/called\n')
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    cells = nbformat.read(CHAPTER / f"{notebook}.ipynb", 4).cells
-    first = next(cell for cell in cells if cell.cell_type == "code")
-    code = [nbformat.v4.new_code_cell(source) for source in (COLAB, first.source)]
-    NotebookClient(nbformat.v4.new_notebook(cells=code), kernel_name="python3").execute()
-    cloned, made = (tmp_path / "called").read_text().splitlines()
-    assert cloned.startswith("git clone --quiet --depth 1 https://github.com/mxopt/mxopt ")
-    assert made == "make --silent -C /content/mxopt colab"

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from mxopt.chapter import reproduce, tiers
+from mxopt.chapter import minutes, reproduce, tiers
 from mxopt.chapter.reproduce import NotebookError
 from mxopt.core.errors import DataError, PlanError, RecordError
 
@@ -57,7 +57,7 @@ def test_the_notebooks_say_why_the_tier_was_picked_and_the_time_is_said_first(
     for name in ("MXOPT_TIER", "MXOPT_TIER_WHY", "MXOPT_RESULTS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(tiers, "pick_tier", lambda tier: tiers.Tier("smoke", "no network"))
-    monkeypatch.setitem(tiers.MINUTES, "smoke", {"8_1": 4, "8_2": 2})
+    monkeypatch.setattr(minutes, "of_notebooks", lambda tier: {"8_1": 4, "8_2": 2})
     (tmp_path / "in").mkdir()
     notebook(tmp_path / "in" / "8_1.ipynb", MEASURE)
     notebook(tmp_path / "in" / "8_2.ipynb", "1 + 1")

@@ -8,7 +8,8 @@ and a finished sentence is removed from the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import sacrebleu
@@ -75,6 +76,58 @@ def translate_all(
     return translations
 
 
+class Hypothesis(NamedTuple):
+    """The begin of a translation, as the search holds it after a step.
+
+    Attributes:
+        words: word ids; a finished one ends with ``eos``.
+        score: its log-probability, divided by the length penalty.
+        parent: its place among the hypotheses of the step before, of which it is the continuation;
+            0 in the first step.
+        alive: whether the search continues it.
+    """
+
+    words: tuple[int, ...]
+    score: float
+    parent: int
+    alive: bool
+
+
+def search_steps(
+    net: Translator,
+    source: Sequence[int],
+    beam: int = 4,
+    alpha: float = 1.0,
+    bos: int = BOS,
+    eos: int = EOS,
+) -> list[list[Hypothesis]]:
+    """Return what the search for one translation holds after each of its steps.
+
+    Args:
+        net: a translator with its parameters on one context.
+        source: word ids, without ``bos`` and ``eos``.
+        beam: as for :func:`translate_all`, whose translation is the first hypothesis of the last
+            step.
+        alpha: as for :func:`translate_all`.
+        bos: id of the begin of a sentence.
+        eos: id of the end of a sentence.
+
+    Returns:
+        For each step its hypotheses, the best first.
+    """
+    steps: list = []
+
+    def watch(*arrays):
+        fields = zip(*(array[0].tolist() for array in arrays))
+        held = [Hypothesis(tuple(words), *others) for words, *others in fields]
+        # With few words to choose from, some places of the first steps stay empty.
+        steps.append([one for one in held if np.isfinite(one.score)])
+
+    limits = np.minimum([2 * (len(source) + 1) + 10], net.max_target_length)
+    _search(net, [[*source, eos]], beam, alpha, limits, bos, eos, watch)
+    return steps
+
+
 def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict:
     """Score translations against one reference each.
 
@@ -102,8 +155,13 @@ def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict:
     return scores
 
 
-def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
-    """Return the best translation of each source; all sources are one batch."""
+def _search(
+    net, sources, beam, alpha, limits, bos, eos, watch: Callable | None = None
+) -> list[list[int]]:
+    """Return the best translation of each source; all sources are one batch.
+
+    ``watch`` is called after each step with the words, scores, parents and whether they are alive.
+    """
 
     def penalty(length):
         return ((_PENALTY_OFFSET + length) / (_PENALTY_OFFSET + 1)) ** alpha
@@ -143,6 +201,8 @@ def _search(net, sources, beam, alpha, limits, bos, eos) -> list[list[int]]:
             words = np.concatenate([extended, word[..., None]], axis=2)
             alive = new & (word != eos) & np.isfinite(scores)
             logs = np.where(alive, scores * penalty(length), -np.inf)
+            if watch:
+                watch(words, scores, parents, alive)
 
             # The best possible score of a live hypothesis: no further loss of log-probability,
             # divided by the penalty at the longest length.

@@ -10,7 +10,13 @@ from gluonnlp.model import BeamSearchSampler, BeamSearchScorer
 from mxnet import autograd, gluon, nd
 
 from mxopt.core.errors import DataError, PlanError
-from mxopt.recipes.translation.beam_search import BOS, EOS, bleu_and_chrf, translate_all
+from mxopt.recipes.translation.beam_search import (
+    BOS,
+    EOS,
+    bleu_and_chrf,
+    search_steps,
+    translate_all,
+)
 from mxopt.recipes.translation.cpu_operators import PIECES
 from mxopt.recipes.translation.loss import TranslatorLoss
 from mxopt.recipes.translation.transformer import translator
@@ -205,3 +211,21 @@ def test_scores_are_those_of_sacrebleu_s_own_command(tmp_path):
 def test_scores_need_a_reference_for_each_translation():
     with pytest.raises(DataError, match="2 translations cannot be scored against 1 references"):
         bleu_and_chrf(["a", "b"], ["a"])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_the_steps_of_a_search_lead_to_its_translation(reverser, beam):
+    net = trained(reverser)
+    for source in sentences(6, seed=9, longest=5):
+        steps = search_steps(net, source, beam)
+        [translation] = translate_all(net, [source], beam)
+        best = steps[-1][0]
+        assert not best.alive
+        assert list(best.words[: best.words.index(EOS)]) == translation
+        for earlier, step in zip(steps, steps[1:]):
+            assert [one.score for one in step] == sorted((one.score for one in step), reverse=True)
+            for one in step:
+                parent = earlier[one.parent]
+                assert one.words[: len(parent.words)] == parent.words
+                # A finished hypothesis is kept as it is.
+                assert parent.alive or one.score == pytest.approx(parent.score)
