@@ -53,7 +53,10 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     def trained(sub, switches):
-        sub.add_argument("recipe", help="segmentation, translation, or your own as module:function")
+        sub.add_argument(
+            "recipe",
+            help="segmentation, translation, fashion_mnist, or your own as module:function",
+        )
         sub.add_argument("switches", nargs="*", metavar="NAME=VALUE", help=switches)
         sub.add_argument(
             "--option",

@@ -135,6 +135,7 @@ FASHION_MNIST = _from_files(
         "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3c"
         "d6d1c2608764d35dfb1850b086bf8dd5",
     },
+    stand_in="garments",
 )
 
 MULTI30K = _from_files(

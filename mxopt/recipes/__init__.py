@@ -15,6 +15,7 @@ from mxopt.core.plan import check_names
 BUILT_IN = {
     "segmentation": "mxopt.recipes.segmentation.recipe:segmentation",
     "translation": "mxopt.recipes.translation.recipe:translation",
+    "fashion_mnist": "mxopt.recipes.fashion_mnist.recipe:fashion_mnist",
 }
 
 

@@ -19,7 +19,7 @@ def pack(array):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Seven training images, the last two of which are for validation, and three for the test."""
-    monkeypatch.setattr(fashion_mnist, "VALIDATION", 2)
+    monkeypatch.setattr(fashion_mnist, "VALIDATION_SHARE", 3)
     for stem, count in (("train", 7), ("t10k", 3)):
         labels = np.arange(count, dtype=np.uint8)
         images = np.zeros((count, 28, 28), np.uint8) + labels[:, None, None]

@@ -1,0 +1,1 @@
+"""Classification of garments: the recipe of the first guide."""

@@ -1,0 +1,62 @@
+"""The recipe of garments: the source's network, counted, and trained."""
+
+import math
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import nd
+
+from mxopt import Plan, recipes
+from mxopt.core.errors import PlanError
+from mxopt.recipes.fashion_mnist.recipe import GarmentNet, merged
+from mxopt.train import fit
+
+
+def size(net):
+    return sum(math.prod(parameter.shape) for parameter in net.collect_params().values())
+
+
+@pytest.mark.parametrize(
+    ("bias", "hidden", "count"),
+    [(True, 512, 1_630_090), (False, 512, 1_629_472), (True, 0, 32 * 10 + 64 * 289 + 31_370)],
+)
+def test_the_network_has_as_many_parameters_as_the_source_says(bias, hidden, count):
+    assert size(GarmentNet(bias, hidden)) == count
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_two_dense_layers_are_merged_into_one_that_computes_the_same(bias):
+    mx.random.seed(1)
+    net = GarmentNet(bias)
+    net.initialize(mx.init.Xavier())
+    if bias:
+        for layer in net.head:
+            layer.bias.set_data(nd.random.normal(shape=layer.bias.shape))
+    before = {name: value.data().asnumpy() for name, value in net.collect_params().items()}
+    images = nd.random.uniform(shape=(5, 1, 28, 28))
+    one = merged(net)
+    assert len(one.head) == 1
+    np.testing.assert_allclose(one(images).asnumpy(), net(images).asnumpy(), rtol=1e-4, atol=1e-5)
+    for name, value in net.collect_params().items():
+        assert (value.data().asnumpy() == before[name]).all()
+    with pytest.raises(PlanError, match="nothing to merge"):
+        merged(one)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"limit": 0}, "limit=0 must be"), ({"hidden": -1}, "hidden=-1 must be")],
+)
+def test_sizes_that_cannot_be_are_refused(options, message):
+    with pytest.raises(PlanError, match=message):
+        recipes.load("fashion_mnist", **options)
+
+
+def test_the_stand_in_is_learned():
+    made = recipes.load("fashion_mnist", stand_in=True)
+    plan = Plan(optimizer="adam", learning_rate=1e-3, batch_size=64, epochs=2, preprocess="cached",
+                hybridize="static")  # fmt: skip
+    figures = fit.fit(made, plan, lambda *args, **fields: None)
+    assert figures["samples"] == 2 * 1350
+    assert figures["test_accuracy"] > 0.6
