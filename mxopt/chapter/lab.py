@@ -111,7 +111,8 @@ def _picture(figure, path: Path):
     from IPython.display import Image
 
     figure.savefig(path, dpi=130)
-    return Image(filename=path, width=720, alt=path.stem)
+    # Not alt=..., which the IPython of Colab does not know.
+    return Image(filename=path, width=720, metadata={"alt": path.stem})
 
 
 def open_lab(
