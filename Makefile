@@ -173,5 +173,6 @@ $(CLUSTER)/.ready:
 colab:
 	@$(PYTHON) -m pip install --quiet --no-deps gluoncv==0.10.5.post0 gluonnlp==0.10.0 \
 	  graphviz==0.8.4 autocfg==0.0.8 yacs==0.1.8 pooch sacrebleu sacremoses portalocker \
+	  tabulate colorama regex lxml click joblib \
 	  sentencepiece nvidia-ml-py tflite flatbuffers \
 	  $(if $(GPU),-r requirements-cu112.txt,mxnet==1.9.1)
