@@ -1,5 +1,6 @@
 """Headline pairs are those named before measuring, and processors stand beside each other."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,14 +85,20 @@ def test_a_claim_that_only_one_processor_allows_does_not_agree():
     assert rows[0][-1] == "on the ratio only"
 
 
-@pytest.fixture
-def measured(tmp_path):
-    """Results of two processors."""
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
     for name, size in (("epyc", 2), ("xeon", 8)):
         arms = {"slow": Plan(batch_size=4), "fast": Plan(batch_size=size)}
-        interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path / name / "8_1",
+        interleave("demo", "toy:sleepy", arms, repeats=2, folder=folder / name / "8_1",
                    headline=[("slow", "fast")])  # fmt: skip
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def measured(of_two, tmp_path):
+    """Results of two processors."""
+    return shutil.copytree(of_two, tmp_path, dirs_exist_ok=True)
 
 
 def test_every_processor_has_its_page(measured):
