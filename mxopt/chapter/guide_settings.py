@@ -21,9 +21,9 @@ ENVIRONMENT = {
     "pinned": {"affinity": "compact"},
     "allocator": {"allocator": "keep"},
 }
-# ``rate`` is the learning rate that is changed alone; ``goal`` the accuracy on the validation split
-# that is timed to, fixed before the runs; ``part`` the images of the experiments that measure speed
-# only, and ``batches`` those of the experiment with larger batches.
+# In ``accelerate_training``, ``rate`` is the learning rate that is changed alone; ``goal`` the
+# accuracy on the validation split that is timed to, fixed before the runs; ``part`` the images of
+# experiments that measure speed only, and ``batches`` those of the one with larger batches.
 SETTINGS = {
     "accelerate_training": {
         "smoke": {
@@ -72,16 +72,63 @@ SETTINGS = {
             "long": {"as_printed": {"epochs": 10}},
         },
     },
+    "nine_tips": {
+        "smoke": {
+            "repeats": 2,
+            "training": {"recipe": "fashion_mnist", "stand_in": True, "limit": 256},
+            "plan": {"optimizer": "adam", "learning_rate": 1e-3, "batch_size": 64},
+            "photographs": {"size": 96, "limit": 16},
+            "workers": (0, 2),
+            "most": 256,
+            "kept": {"steps": 60, "units": 128},
+            "waiting": {"steps": 50},
+            "pipeline": {"steps": 3, "units": 128},
+            "micro_batches": (1, 4),
+            "long": {},
+        },
+        "cpu": {
+            "repeats": 6,
+            "training": {"recipe": "fashion_mnist", "limit": 9_600},
+            "plan": {"optimizer": "adam", "learning_rate": 1e-3, "batch_size": 64},
+            "photographs": {"size": 240},
+            "workers": (0, 1, 2, 10),
+            "most": 4_096,
+            "kept": {"steps": 200, "units": 512},
+            "waiting": {"steps": 200},
+            "pipeline": {"steps": 10, "units": 512},
+            "micro_batches": (1, 2, 4, 8),
+            "long": {},
+        },
+        "gpu": {
+            "repeats": 6,
+            "training": {"recipe": "fashion_mnist"},
+            "plan": {"optimizer": "adam", "learning_rate": 1e-3, "batch_size": 64},
+            "photographs": {"size": 480},
+            "workers": (0, 2, 4, 10),
+            "most": None,
+            "kept": {"steps": 200, "units": 2_048},
+            "waiting": {"steps": 500},
+            "pipeline": {"steps": 20, "units": 4_096},
+            "micro_batches": (1, 2, 4, 8),
+            "long": {},
+        },
+    },
 }
 
 # What the guides read on each tier, as ``settings.NEEDS`` for the chapter.
-NEEDS = {"smoke": (), "cpu": ("fashion-mnist",), "gpu": ("fashion-mnist",)}
+NEEDS = {
+    "smoke": (),
+    "cpu": ("fashion-mnist", "penn-fudan"),
+    "gpu": ("fashion-mnist", "penn-fudan"),
+}
 
 # The pairs that the README shows, named before anything is measured.
 HEADLINES = {
     "garments-rate": [["printed", "rate"]],
     "garments-speed": [["batch-64", "no-bias"], ["batch-64", "batch-256"]],
     "garments-environment": [["before", "allocator"]],
+    "tips-waiting": [["asscalar", "not-at-all"]],
+    "tips-pipeline": [["two-stages", "two-stages-4"]],
 }
 
 # Seconds and accuracies that "Accelerate Model Training with PyTorch 2.X", chapter 2, prints.

@@ -68,6 +68,31 @@ def run(chosen) -> int:
     return 0
 
 
+def find_batch(chosen) -> int:
+    """Find the largest batch that trains here, and print every trial."""
+    from mxopt import report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure import batch_size
+
+    options = dict(_option(word) for word in chosen.option)
+    folder = chosen.results or lab.new_results_folder()
+    print(f"records: {folder}")
+
+    def show(run):
+        said = f"{run.status}: {run.reason}"
+        if run.ok:
+            rates = (name for name in run.figures if name.endswith("_per_second"))
+            rate = report.number(run.figures[next(rates)])
+            said = f"{rate} a second, {report.number(run.figures['peak_memory'], 'MiB')}"
+        print(f"batch_size={run.plan.batch_size:<6d} {said}", flush=True)
+
+    plan = Plan.parse(chosen.switches)
+    found = batch_size.search(chosen.recipe, plan, folder, options, chosen.most, show)
+    print(f"largest batch that trains here: {found}")
+    return 0 if found else 1
+
+
 def again(chosen) -> int:
     """Repeat a recorded run, and print the old and the new figures."""
     from mxopt import measure, report

@@ -170,6 +170,15 @@ def _parser() -> argparse.ArgumentParser:
         "--margin", type=float, default=0.0, help="largest allowed loss of quality; default: 0"
     )
 
+    find = command(
+        "find-batch", commands.find_batch, "find the largest batch that trains on this machine"
+    )
+    trained(find, "the plan; its batch_size is the first that is tried")
+    find.add_argument("--most", type=int, help="largest batch to try; default: the training set")
+    find.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="folder for the trials' records"
+    )
+
     launch = command(
         "launch", commands.launch, "run your own Gluon script with faster environment settings"
     )

@@ -25,6 +25,7 @@ from mxopt.methods.layer_freezing import LayerFreezing
 from mxopt.methods.lr_schedule import LRSchedule
 from mxopt.methods.memory_allocator import MemoryAllocator
 from mxopt.methods.method import Method, TrainingRun
+from mxopt.methods.model_parallel import ModelParallel
 from mxopt.methods.opencv_transforms import OpenCVTransforms
 from mxopt.methods.openmp import OpenMP
 from mxopt.methods.precision import Precision
@@ -41,6 +42,7 @@ METHODS: tuple[type[Method], ...] = (
     MemoryAllocator,
     # devices and processes
     DataParallel,
+    ModelParallel,
     KVStore,
     # the network
     SpaceToBatch,

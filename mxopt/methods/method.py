@@ -90,7 +90,8 @@ class Method:
 
     Attributes:
         switches: fields of the plan that belong to the method.
-        options: options of recipes that belong to it, ``{recipe: (option, ...)}``.
+        options: options that belong to it, ``{name: (option, ...)}``, of a recipe, or of a workload
+            as ``module:function``.
     """
 
     switches: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ TITLES = {
     "8_2": "Image segmentation",
     "8_3": "Translation",
     "accelerate_training": "Accelerate training",
+    "nine_tips": "Nine tips",
 }
 
 

@@ -160,6 +160,26 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
     return _finish(figure, axes, experiment)
 
 
+def over_steps(lines: dict[str, list[float]], label: str, title: str = ""):
+    """Plot figures of every step, one line for each name.
+
+    Args:
+        lines: ``{name: figures}``, of the steps from the first on.
+        label: what the figures are, with their unit.
+        title: title of the plot.
+    """
+    figure, axes = _axes(3.4)
+    for index, (name, values) in enumerate(lines.items()):
+        axes.plot(
+            range(1, len(values) + 1), values, label=name, color=COLOURS[index % len(COLOURS)]
+        )
+    axes.set_xlabel("step")
+    axes.set_ylabel(label)
+    axes.legend(fontsize="small", frameon=False)
+    tidy(axes, title)
+    return figure
+
+
 def pictures(columns: dict[str, list]):
     """Plot a grid of images, one row for each sample and one column for each kind.
 

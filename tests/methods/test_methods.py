@@ -1,6 +1,8 @@
 """The registry of methods: every switch belongs to one, every option to a recipe that takes it."""
 
 import dataclasses
+import importlib
+import inspect
 from collections import Counter
 from pathlib import Path
 
@@ -26,11 +28,17 @@ def test_every_folder_is_a_method_and_every_method_has_one():
     assert homes == {path.parent.name for path in FOLDER.glob("*/__init__.py")}
 
 
-def test_every_option_of_a_method_is_an_option_of_its_recipe():
+def test_every_option_of_a_method_is_an_option_of_its_recipe_or_workload():
     network = {"segmentation": {"network": "deeplab_mobilenetv2"}}
     for method in METHODS:
-        for recipe, options in method.options.items():
-            assert set(options) <= set(recipes.option_names(recipe, network.get(recipe, {})))
+        for name, options in method.options.items():
+            if ":" in name:  # a workload
+                module, _, function = name.partition(":")
+                workload = getattr(importlib.import_module(module), function)
+                taken = inspect.signature(workload).parameters
+            else:
+                taken = recipes.option_names(name, network.get(name, {}))
+            assert set(options) <= set(taken)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ def test_every_card_has_the_front_matter_the_headings_and_two_sentences(path):
 def test_cards_have_the_switches_of_their_methods():
     declared = {}
     for method in METHODS:
-        options = [f"{one} ({recipe})" for recipe, all in method.options.items() for one in all]
+        options = [
+            f"{one} ({name.split(':')[-1]})" for name, all in method.options.items() for one in all
+        ]
         declared[method.__module__.split(".")[2]] = {*method.switches, *options}
     assert {found.name: {*found.switches} for found in card.read_cards()} == declared
 
@@ -97,8 +99,9 @@ def test_the_links_of_a_card_lead_somewhere(path):
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
 def test_the_plans_of_a_card_are_plans(path):
-    commands = re.findall(r"^mxopt run (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert commands
+    text = path.read_text(encoding="utf-8")
+    commands = re.findall(r"^mxopt run (.*)$", text, re.MULTILINE)
+    assert commands or "There is no switch of the plan" in text
     for command in commands:
         recipe, *words = shlex.split(command, comments=True)
         assert recipe in recipes.BUILT_IN

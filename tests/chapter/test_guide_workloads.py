@@ -1,0 +1,63 @@
+"""The workloads of the guides compute what they say, whatever is switched."""
+
+import pytest
+
+from mxopt import Plan
+from mxopt.chapter import guide_workloads as workloads
+from mxopt.core.errors import PlanError
+
+PLAN = Plan(batch_size=8, learning_rate=0.01)
+
+
+def unused(event, **fields):
+    """In place of a record."""
+
+
+def test_stages_and_micro_batches_train_the_same():
+    small = {"layers": 4, "units": 16, "steps": 3}
+    found = [
+        workloads.pipeline(PLAN, unused, stages=stages, micro_batches=count, **small)
+        for stages, count in ((1, 1), (2, 1), (2, 4), (4, 8))
+    ]
+    losses = [figures["train_loss"] for figures in found]
+    assert losses == pytest.approx([losses[0]] * 4, rel=1e-5)
+    assert [figures["bubble"] for figures in found] == pytest.approx([0, 0.5, 0.2, 3 / 11])
+    with pytest.raises(PlanError, match="layers=4 cannot be divided among stages=3"):
+        workloads.pipeline(PLAN, unused, stages=3, **small)
+
+
+def test_only_a_retained_graph_keeps_memory():
+    events = []
+
+    def write(event, **fields):
+        events.append((event, fields))
+
+    def left_behind(keep):
+        plan = PLAN.replace(batch_size=256)
+        return workloads.kept_losses(plan, write, keep, steps=40, units=128)["step_memory"]
+
+    # Four layers of (256, 128) float32 are half a mebibyte.
+    assert left_behind("retained") > 0.3
+    assert all(left_behind(keep) < 0.1 for keep in ("nothing", "number", "detached", "array"))
+    assert [name for name, _ in events] == ["memory"] * 5
+    assert all(len(fields["mebibytes"]) == 40 for _, fields in events)
+    with pytest.raises(PlanError, match="keep='all' is not a choice"):
+        workloads.kept_losses(PLAN, unused, "all")
+
+
+def test_waiting_changes_no_loss():
+    losses = {
+        workloads.waiting_steps(PLAN, unused, wait, steps=3, layers=2)["train_loss"]
+        for wait in workloads.WAITS
+    }
+    assert len(losses) == 1
+    with pytest.raises(PlanError, match="wait='often' is not a choice"):
+        workloads.waiting_steps(PLAN, unused, "often")
+
+
+def test_recording_changes_no_score():
+    garments = {"recipe": "fashion_mnist", "stand_in": True, "limit": 40}
+    one, two = (workloads.predict(PLAN, unused, record=record, **garments) for record in (0, 1))
+    assert one["samples"] == two["samples"] == 40
+    assert one["checksum"] == pytest.approx(two["checksum"], rel=1e-6)
+    assert one["checksum"] > 0

@@ -1,0 +1,70 @@
+"""The largest batch: the search, and trials that end for lack of memory."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mxopt import Plan
+from mxopt.cli.main import main
+from mxopt.core.errors import MxoptError, PlanError, RecordError
+from mxopt.measure import batch_size
+from mxopt.measure.batch_size import largest, search
+
+
+@given(st.integers(0, 5000), st.integers(1, 64), st.one_of(st.none(), st.integers(1, 6000)))
+def test_the_largest_that_fits_is_found_with_few_trials(limit, first, most):
+    tried = []
+
+    def fits(size):
+        tried.append(size)
+        return size <= limit
+
+    expected = limit if most is None else min(limit, most)
+    assert largest(fits, first, most) == expected
+    assert len(tried) == len(set(tried)) <= 2 * 14
+    assert most is None or max(tried) <= most
+
+
+def test_a_batch_is_at_most_the_training_set(tmp_path):
+    runs = []
+    found = search("toy:toy", Plan(batch_size=8), tmp_path, {"train": 20}, seen=runs.append)
+    assert found == 20
+    assert all(run.ok and run.figures["samples"] <= 20 for run in runs)
+    assert all(run.figures["peak_memory"] > 50 for run in runs)
+
+
+def test_a_batch_that_does_not_fit_is_half_a_batch(tmp_path):
+    """The recipe refuses batches above 11, in the words of a device without memory."""
+    runs = []
+    found = search("starved:recipe", Plan(batch_size=4), tmp_path, seen=runs.append)
+    assert found == 11
+    assert [run.plan.batch_size for run in runs] == [4, 8, 16, 12, 10, 11]
+    assert "out of memory" in runs[2].reason
+    again = []
+    assert search("starved:recipe", Plan(batch_size=4), tmp_path, seen=again.append) == 11
+    assert [run.figures for run in again] == [run.figures for run in runs]  # none is repeated
+    with pytest.raises(RecordError, match=r"batch-4\.jsonl is of another search"):
+        search("starved:recipe", Plan(batch_size=4, momentum=0.9), tmp_path)
+
+
+def test_another_failure_ends_the_search(tmp_path):
+    with pytest.raises(MxoptError, match=r"batch_size=2 ended as failed: .*broken"):
+        search("starved:broken", Plan(batch_size=2), tmp_path)
+
+
+def test_a_limit_below_one_is_refused(tmp_path):
+    with pytest.raises(PlanError, match="most=0 must be at least 1"):
+        search("toy:toy", Plan(), tmp_path, most=0)
+
+
+def test_the_command_prints_every_trial_and_the_result(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(batch_size, "search", pretended)
+    words = ["find-batch", "toy:toy", "batch_size=2", "--results", str(tmp_path / "found")]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "largest batch that trains here: 6" in said
+
+
+def pretended(recipe, plan, folder, options, most, seen):
+    assert (recipe, plan.batch_size, options, most) == ("toy:toy", 2, {}, None)
+    return 6

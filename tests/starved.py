@@ -1,0 +1,27 @@
+"""Recipes for the search of the largest batch: one runs out of memory, one is broken."""
+
+import dataclasses
+
+import toy
+from mxnet import MXNetError
+
+
+def recipe():
+    """A recipe whose device has memory for eleven samples."""
+    made = toy.toy(train=40)
+
+    def loss(output, *labels):
+        if len(output) > 11:
+            raise MXNetError("cudaMalloc retry failed: out of memory")
+        return made.loss(output, *labels)
+
+    return dataclasses.replace(made, loss=loss)
+
+
+def broken():
+    """A recipe that cannot be trained at all."""
+
+    def loss(output, *labels):
+        raise ValueError("broken")
+
+    return dataclasses.replace(toy.toy(train=40), loss=loss)
