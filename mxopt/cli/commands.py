@@ -11,6 +11,9 @@ import sys
 
 from mxopt.core.errors import MxoptError
 
+# Options of the workload that trains, which are none of a recipe.
+_OF_TRAINING = ("recipe", "evaluate", "checks", "keep", "checkpoints", "checkpoint_steps")
+
 
 def doctor(chosen) -> int:
     """Check the installation, and print how to fix what is missing."""
@@ -91,6 +94,33 @@ def find_batch(chosen) -> int:
     found = batch_size.search(chosen.recipe, plan, folder, options, chosen.most, show)
     print(f"largest batch that trains here: {found}")
     return 0 if found else 1
+
+
+def advise(chosen) -> int:
+    """Say what may make a recorded run faster, and with which command to measure it."""
+    from mxopt.core import packed
+    from mxopt.report import advice, card
+
+    run = packed.read_run(chosen.record)
+    found = advice.advise(run)
+    cards = {one.name: one for one in card.read_cards()} if found else {}
+    for number, one in enumerate(found, 1):
+        print(f"{number}. {one.switches or 'no switch'}: {one.why}.")
+        if one.method:
+            seen = card.first_measured(cards[one.method])
+            print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
+    switches = dict.fromkeys(one.switches for one in found if one.switches)
+    if not switches:
+        print("no switch is likely to help by much")
+        return 0
+    set_before = type(run.plan)().diff(run.plan)
+    plan = " ".join(f"{name}={value}" for name, (_, value) in set_before.items())
+    own = {name: run.options[name] for name in run.options if name not in _OF_TRAINING}
+    options = " ".join(f"--option {name}={value}" for name, value in own.items())
+    recipe = run.options.get("recipe", "segmentation")
+    after = " ".join(switches)
+    print(f"\nto measure: mxopt compare {recipe} {plan} --after {after} {options}".rstrip())
+    return 0
 
 
 def again(chosen) -> int:

@@ -135,6 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     again.add_argument("--record", type=Path, metavar="FILE", help="file for the new record")
 
+    advise = command(
+        "advise", commands.advise, "say what may make a recorded run faster, and how to measure it"
+    )
+    advise.add_argument("record", type=Path, help="such as results/mine/run-01.jsonl")
+
     compare = command(
         "compare", commands.compare, "measure two plans in interleaved runs, and print the ratio"
     )

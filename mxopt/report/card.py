@@ -108,6 +108,24 @@ def read_card(path: Path) -> Card:
         raise RecordError(f"{path}: its front matter has a wrong field: {error}") from None
 
 
+def first_measured(card: Card) -> str:
+    """Return the first line of a card's measured table in words, or nothing if it has none.
+
+    Args:
+        card: the card.
+    """
+    table = card.text.partition("<!-- measured: begin -->")[2].partition("<!-- measured: end -->")[
+        0
+    ]
+    rows = [line.strip("|").split(" | ") for line in table.strip().splitlines() if "|" in line]
+    if len(rows) < 3:
+        return ""
+    row = dict(zip((cell.strip() for cell in rows[0]), (cell.strip() for cell in rows[2])))
+    return (
+        f"{row['what differs']}: {row['times better [95 %]']}, {row['verdict']} ({row['machine']})"
+    )
+
+
 def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:
     """Return the cards of all methods, by the names of their folders."""
     return [read_card(path) for path in sorted(Path(folder).glob("*/README.md"))]

@@ -66,12 +66,13 @@ def fit(
     Returns:
         The figures of the run: ``seconds`` and ``cpu_seconds`` (training, all epochs, no
         validation; CPU time of all threads of this process),
-        ``training_seconds`` (these and the preparation of the training set), ``samples`` trained
-        on, ``samples_per_second`` (steady state: without the first step; both are named after
-        the recipe's unit), ``first_step_seconds``, ``setup_seconds`` (data, network),
-        ``end_to_end_seconds``, ``train_loss``, ``validation_*`` and ``test_*`` (loss and every
-        metric; with several processes only in the first), ``skipped_steps`` (overflows under
-        AMP).
+        ``loading_seconds`` and ``waiting_seconds`` (those of ``seconds`` in which the loop waited
+        for batches, and for the devices), ``training_seconds`` (``seconds`` and the preparation of
+        the training set), ``samples`` trained on, ``samples_per_second`` (steady state: without the
+        first step; both are named after the recipe's unit), ``first_step_seconds``,
+        ``setup_seconds`` (data, network), ``end_to_end_seconds``, ``train_loss``, ``validation_*``
+        and ``test_*`` (loss and every metric; with several processes only in the first),
+        ``skipped_steps`` (overflows under AMP).
 
     Raises:
         Diverged: a loss or a weight became NaN or infinite, or gradients overflow at every loss
@@ -100,7 +101,8 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
           weights=weights)  # fmt: skip
 
     units = f"{recipe.unit}s"
-    at, resumed = Position({"seconds": 0.0, "cpu_seconds": 0.0, units: 0}), {}
+    clocks = ("seconds", "cpu_seconds", "loading_seconds", "waiting_seconds")
+    at, resumed = Position({**dict.fromkeys(clocks, 0.0), units: 0}), {}
     if checkpoints:
         found = checkpoint.restore(checkpoints, run, checkpoint_steps)
         if found:
@@ -125,8 +127,8 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
 
     while at.epoch < plan.epochs:
         _train_epoch(run, at, checks, checkpoint_steps, write, keep)
-        at.totals["seconds"] += at.seconds
-        at.totals["cpu_seconds"] += at.cpu_seconds
+        for name in clocks:  # a checkpoint of an older version lacks some
+            at.totals[name] = at.totals.get(name, 0.0) + getattr(at, name)
         at.totals[units] += at.size
         at.train_loss = at.loss / at.size
         with _evaluating(run):
@@ -196,6 +198,8 @@ def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> 
             part = next(parts)
         at.seconds += clock.seconds
         at.cpu_seconds += clock.cpu_seconds
+        at.loading_seconds += part.loading_seconds
+        at.waiting_seconds += part.waiting_seconds
         found = part.losses.asnumpy().tolist()
         write("steps", epoch=epoch, seconds=clock.seconds, losses=found, sizes=part.sizes)
         divergence.check_losses(found, at.steps)

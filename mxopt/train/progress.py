@@ -38,6 +38,8 @@ class Position:
         steps: number of finished steps of all epochs.
         seconds: seconds of the current epoch until ``step``.
         cpu_seconds: CPU seconds of this process in the same time, all threads together.
+        loading_seconds: seconds of them in which the loop waited for batches.
+        waiting_seconds: seconds of them in which it waited for the devices.
         loss: sum of the losses of these steps, each times its size.
         size: sum of the sizes of these steps, in samples or tokens.
         first: seconds and size of the run's first step.
@@ -53,6 +55,8 @@ class Position:
     steps: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    loading_seconds: float = 0.0
+    waiting_seconds: float = 0.0
     loss: float = 0.0
     size: int = 0
     first: tuple | None = None
@@ -75,6 +79,7 @@ class Position:
         self.epoch += 1
         self.step, self.size = 0, 0
         self.seconds = self.cpu_seconds = self.loss = 0.0
+        self.loading_seconds = self.waiting_seconds = 0.0
 
 
 def stops(count: int, every: int, accumulation: int = 1) -> range:

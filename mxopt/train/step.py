@@ -30,11 +30,15 @@ class Part:
         losses: mean loss of each step, on the device, shape (steps,).
         sizes: number of samples (or tokens) of each step.
         first_seconds: seconds of the run's first step; None if this call did not train it.
+        loading_seconds: seconds in which the loop waited for batches of the loader.
+        waiting_seconds: seconds in which it waited for an earlier step's loss.
     """
 
     losses: nd.NDArray
     sizes: list[int]
     first_seconds: float | None
+    loading_seconds: float = 0.0
+    waiting_seconds: float = 0.0
 
 
 def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]):
@@ -57,12 +61,16 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
     if run.trainer_is_new and run.plan.hybridize in ("static", "fused"):
         _rehearse(run, loader, progress.seed(run.plan, epoch, begin, run.kvstore.worker))
     run.trainer_is_new = False
-    for step, batch in enumerate(loader, begin + 1):
+    loaded = waited = 0.0
+    for step, (batch, loading) in enumerate(_loaded(loader), begin + 1):
         first = epoch == 0 and step == 1
+        loaded += loading
         sums.append(run.kvstore.total(_backward(run, batch)))
         sizes.append(batch.size)
         if len(sums) > AHEAD:
+            before = time.perf_counter()
             sums[-1 - AHEAD].wait_to_read()
+            waited += time.perf_counter() - before
         pending += batch.size
         if step % batches == 0 or step == count:
             run.update = epoch * run.updates_per_epoch + (step - 1) // batches
@@ -75,8 +83,20 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
             first_seconds = time.perf_counter() - start
         if step in ends or run.precision.exhausted(run.trainer):
             means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
-            yield Part(means, sizes, first_seconds)
-            sums, sizes = [], []
+            yield Part(means, sizes, first_seconds, loaded, waited)
+            sums, sizes, loaded, waited = [], [], 0.0, 0.0
+
+
+def _loaded(loader):
+    """Yield the batches of a loader, and the seconds that each was waited for."""
+    batches = iter(loader)
+    while True:
+        begin = time.perf_counter()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        yield batch, time.perf_counter() - begin
 
 
 def validate(run: TrainingRun) -> dict[str, float]:
