@@ -107,7 +107,7 @@ def advise(chosen) -> int:
     for number, one in enumerate(found, 1):
         print(f"{number}. {one.switches or 'no switch'}: {one.why}.")
         if one.method:
-            seen = card.first_measured(cards[one.method])
+            seen = card.first_measured(cards[one.method], one.switches.partition("=")[0])
             print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
     switches = dict.fromkeys(one.switches for one in found if one.switches)
     if not switches:

@@ -58,11 +58,11 @@ def _data(run: Run) -> Iterator[Advice]:
     waiting = figures["waiting_seconds"] / figures["seconds"]
     why = f"the loop waited {share:.0%} of the time for batches, and {waiting:.0%} for the devices"
     if plan.preprocess == "lazy" and plan.epochs > 1:
-        yield Advice("preprocess=cached", f"{why}; every epoch prepares the same samples again",
-                     "input_pipeline", share)  # fmt: skip
-    if not plan.num_workers and plan.preprocess == "lazy" and _cores(run) > 1:
-        yield Advice("num_workers=2", f"{why}; the training process prepares them",
-                     "input_pipeline", share * 0.5)  # fmt: skip
+        said = f"{why}; every epoch prepares the same samples again"
+        yield Advice("preprocess=cached", said, "input_pipeline", share)
+    elif plan.preprocess == "lazy" and not plan.num_workers and _cores(run) > 1:
+        said = f"{why}; the training process prepares them"
+        yield Advice("num_workers=2", said, "input_pipeline", 0.5 * share)
 
 
 def _threads(run: Run) -> Iterator[Advice]:
@@ -76,12 +76,15 @@ def _threads(run: Run) -> Iterator[Advice]:
 
 def _graph(run: Run) -> Iterator[Advice]:
     """Python calls each operator."""
-    waiting = run.figures["waiting_seconds"] / run.figures["seconds"]
+    figures = run.figures
+    waits = figures["waiting_seconds"] + figures["loading_seconds"]
+    share = max(0.0, 1 - waits / figures["seconds"])
     if run.plan.hybridize == "no":
-        yield Advice("hybridize=static", "operators are called one by one, and memory is allocated "
-                     f"for each; the loop waited {waiting:.0%} of the time for the devices, so for "
-                     f"{1 - waiting:.0%} they may have waited for Python", "hybridize",
-                     max(WORTH, 0.5 * (1 - waiting)))  # fmt: skip
+        why = (
+            f"for {share:.0%} of the time the loop waited for neither batches nor the devices, but "
+            "called operators one by one"
+        )
+        yield Advice("hybridize=static", why, "hybridize", max(WORTH, 0.5 * share))
 
 
 def _allocator(run: Run) -> Iterator[Advice]:

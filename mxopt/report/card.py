@@ -108,22 +108,23 @@ def read_card(path: Path) -> Card:
         raise RecordError(f"{path}: its front matter has a wrong field: {error}") from None
 
 
-def first_measured(card: Card) -> str:
-    """Return the first line of a card's measured table in words, or nothing if it has none.
+def first_measured(card: Card, switch: str) -> str:
+    """Return the first line of a card's measured table about a switch, or nothing.
 
     Args:
         card: the card.
+        switch: name of the switch.
     """
     table = card.text.partition("<!-- measured: begin -->")[2].partition("<!-- measured: end -->")[
         0
     ]
     rows = [line.strip("|").split(" | ") for line in table.strip().splitlines() if "|" in line]
-    if len(rows) < 3:
-        return ""
-    row = dict(zip((cell.strip() for cell in rows[0]), (cell.strip() for cell in rows[2])))
-    return (
-        f"{row['what differs']}: {row['times better [95 %]']}, {row['verdict']} ({row['machine']})"
-    )
+    columns = [cell.strip() for cell in rows[0]] if rows else []
+    for row in (dict(zip(columns, map(str.strip, cells))) for cells in rows[2:]):
+        if row["what differs"].startswith(f"{switch}: "):
+            times, verdict = row["times better [95 %]"], row["verdict"]
+            return f"{row['what differs']}: {times}, {verdict} ({row['machine']})"
+    return ""
 
 
 def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:
