@@ -27,7 +27,7 @@ ENVIRONMENT = {
 SETTINGS = {
     "accelerate_training": {
         "smoke": {
-            "repeats": 2,
+            "repeats": 1,
             "seeds": 2,
             "checks": 5,
             "training": {"stand_in": True},
@@ -74,7 +74,7 @@ SETTINGS = {
     },
     "nine_tips": {
         "smoke": {
-            "repeats": 2,
+            "repeats": 1,
             "training": {"recipe": "fashion_mnist", "stand_in": True, "limit": 256},
             "plan": {"optimizer": "adam", "learning_rate": 1e-3, "batch_size": 64},
             "photographs": {"size": 96, "limit": 16},
