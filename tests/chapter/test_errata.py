@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mxopt.chapter import errata, own_errata
+from mxopt.chapter import errata, guide_errata, own_errata
 from mxopt.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -25,6 +25,11 @@ def test_the_page_is_what_the_errata_say_today():
         (errata.thirty_epochs_labelled_ten, 64.57, 21.52),
         (errata.best_epoch_of_the_validation, 0.941, 0.9),
         (own_errata.head_start, 5, 1),
+        (guide_errata.rate_that_is_not_printed, 0.001, 0.1),
+        (guide_errata.two_meanings_of_faster, 54.17, 35.14),
+        (guide_errata.two_linear_maps_in_a_row, 1_611_274, 31_370),
+        (guide_errata.gradients_not_divided, 16, 1),
+        (guide_errata.decoder_that_is_never_trained, 0, 1),
     ],
 )
 def test_each_is_wrong_by_as_much_as_it_says(show, printed, right):
