@@ -22,8 +22,12 @@ ASKS = re.compile(
     r"""['"]gpu['"]|device_kind|device_type|\bon_cpu\b|\bon_gpu\b|on_host\(|num_gpus|\busable\b"""
     r"|\.gpus\b|\bsurvey\b|nvml|own_kernels"
 )
-# What other tests execute, without pretended GPUs: answers of the driver, and the doctor's rows.
-ELSEWHERE = ("machine/nvidia.py", "cli/doctor/", "cli/gpu_check/", "chapter/errata.py")
+# What other tests execute, without pretended GPUs: answers of the driver, the doctor's rows, and
+# advice, which reads the record of a run.
+ELSEWHERE = (
+    *("machine/nvidia.py", "cli/doctor/", "cli/gpu_check/", "chapter/errata.py"),
+    "report/advice.py",
+)
 
 
 def branches(path: Path) -> Iterator[tuple[int, str, int | None]]:

@@ -338,3 +338,19 @@ def test_the_tier_is_the_best_that_the_gpus_allow(tmp_path):
     assert (lab.one, lab.many) == ("cpu:0", "cpu:0-3")
     """,
     )
+
+
+def test_stages_of_a_pipeline_are_on_gpus_of_their_own():
+    run(
+        "V100*2",
+        """
+    from mxopt.chapter.guide_workloads import pipeline
+    small = {"layers": 4, "units": 8, "steps": 2}
+    found = {}
+    for devices, stages, count in (("cpu:0", 1, 1), ("gpu:0", 2, 1), ("gpu:0", 2, 4)):
+        plan = Plan(devices=devices, batch_size=8, learning_rate=0.01)
+        figures = pipeline(plan, lambda *args, **fields: None, stages, count, **small)
+        found[devices, stages, count] = figures["train_loss"]
+    assert len(found) == 3 and len({round(loss, 5) for loss in found.values()}) == 1, found
+    """,
+    )

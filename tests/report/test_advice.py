@@ -62,6 +62,16 @@ def test_calls_one_by_one_are_named_where_the_loop_never_waits(run):
     assert first(calls).switches == "hybridize=static"
 
 
+def test_a_gpu_is_not_given_threads_and_an_allocator(run):
+    figures = {"seconds": 10.0, "loading_seconds": 0.1, "waiting_seconds": 9.0, "cpu_seconds": 1.0}
+    on_cpu = changed(run, **figures)
+    on_gpu = changed(run, run.plan.replace(devices="gpu:0"), **figures)
+    advised = [
+        {one.switches.partition("=")[0] for one in advise(each)} for each in (on_cpu, on_gpu)
+    ]
+    assert advised[0] - advised[1] == {"cpu_threads", "allocator"}
+
+
 def test_padding_is_named_for_sentences(run):
     figures = {"seconds": 10.0, "loading_seconds": 0.1, "waiting_seconds": 9.0, "tokens": 1000}
     assert first(changed(run, cpu_seconds=20.0, **figures)).switches == "bucketing=length"
