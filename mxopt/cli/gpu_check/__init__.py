@@ -22,6 +22,7 @@ from pathlib import Path
 import jinja2
 
 from mxopt import __version__, machine
+from mxopt.chapter.colab import SOURCE
 from mxopt.core import atomic, progress_bar
 from mxopt.core.errors import DeviceError
 from mxopt.machine.variables import recorded, without_folders
@@ -32,7 +33,7 @@ TEMPLATE = Path(__file__).with_name("page.html.j2")
 PARTS = {
     "libraries": ("Libraries", "run `mxopt doctor`, which names what to install", 120),
     "kernels": ("Kernels for this GPU", "docs/gpu.md, section Hopper and newer", 120),
-    "operators": ("Operators, beside the CPU", "report the operators of the table", 300),
+    "operators": ("Operators, beside the CPU", "report the rows marked off", 300),
     "precision": ("Mixed precision", "report the figures of the table", 180),
     "devices": ("Gradients on several GPUs", "report the table and `nvidia-smi topo -m`", 180),
     "steps": ("A step of each recipe, and its memory", "report the row that failed", 420),
@@ -165,15 +166,20 @@ def page(facts: dict[str, str], outcomes: list[Outcome]) -> str:
         outcomes: of all parts.
     """
     template = jinja2.Template(TEMPLATE.read_text(), autoescape=True)
-    return template.render(facts=facts, outcomes=outcomes, failed=FAILED)
+    return template.render(facts=facts, outcomes=outcomes, failed=FAILED, address=SOURCE)
 
 
 def _ending(code: int, errors: str) -> str:
-    lines = [line for line in errors.strip().splitlines() if line and not line.startswith("[")]
+    lines = _words(errors)
     how = signal.Signals(-code).name if code < 0 else f"status {code}"
     return f"the process ended with {how}: {without_folders(lines[-1]) if lines else 'no message'}"
 
 
 def _last_lines(errors: str, count: int = 6) -> str:
-    lines = [without_folders(line) for line in errors.strip().splitlines()]
+    lines = [without_folders(line) for line in _words(errors)]
     return "its last words were: " + " | ".join(lines[-count:]) if lines else ""
+
+
+def _words(errors: str) -> list[str]:
+    """Return the lines of a process's errors without MXNet's log, which begins with ``[``."""
+    return [line for line in errors.strip().splitlines() if line and not line.startswith("[")]

@@ -117,9 +117,11 @@ def operators(quick: bool) -> tuple[str, list[dict]]:
             if distance > tolerance:
                 wrong.append(f"{operator.name} in {dtype} is off by {distance:.2g}")
     rows = [
-        {"operator": name, "dtype": dtype, "variants": count, "largest difference": f"{far:.1e}"}
+        {"": "off" if far > TOLERANCE[dtype] else "", "operator": name, "dtype": dtype,
+         "variants": count, "largest difference": f"{far:.1e}", "allowed": f"{TOLERANCE[dtype]:g}"}
         for (name, dtype), (count, far) in sorted(worst.items())
-    ]
+    ]  # fmt: skip
+    rows.sort(key=lambda row: not row[""])  # what is off comes first
     if wrong:
         raise Fault("; ".join(dict.fromkeys(wrong)), rows)
     return f"{len(found)} operators with their gradients agree with the CPU", rows
