@@ -109,16 +109,16 @@ def advise(chosen) -> int:
         if one.method:
             seen = card.first_measured(cards[one.method], one.switches.partition("=")[0])
             print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
-    switches = dict.fromkeys(one.switches for one in found if one.switches)
-    if not switches:
+    changes = run.plan.diff(advice.improved(run.plan, found))
+    if not changes:
         print("no switch is likely to help by much")
         return 0
+    after = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
     set_before = type(run.plan)().diff(run.plan)
     plan = " ".join(f"{name}={value}" for name, (_, value) in set_before.items())
     own = {name: run.options[name] for name in run.options if name not in _OF_TRAINING}
     options = " ".join(f"--option {name}={value}" for name, value in own.items())
     recipe = run.options.get("recipe", "segmentation")
-    after = " ".join(switches)
     print(f"\nto measure: mxopt compare {recipe} {plan} --after {after} {options}".rstrip())
     return 0
 

@@ -25,7 +25,7 @@ class Advice(NamedTuple):
         switches: to change, as the command line takes them; empty if there is none.
         why: the rule and the figures that it has read.
         method: name of the method's folder, whose card says more; empty if there is none.
-        share: share of the run's seconds that this is about.
+        share: share of the run's seconds that this is about; ``WORTH`` if the record does not tell.
     """
 
     switches: str
@@ -62,7 +62,7 @@ def _data(run: Run) -> Iterator[Advice]:
         yield Advice("preprocess=cached", said, "input_pipeline", share)
     elif plan.preprocess == "lazy" and not plan.num_workers and _cores(run) > 1:
         said = f"{why}; the training process prepares them"
-        yield Advice("num_workers=2", said, "input_pipeline", 0.5 * share)
+        yield Advice("num_workers=2", said, "input_pipeline", share)
 
 
 def _threads(run: Run) -> Iterator[Advice]:
@@ -84,7 +84,7 @@ def _graph(run: Run) -> Iterator[Advice]:
             f"for {share:.0%} of the time the loop waited for neither batches nor the devices, but "
             "called operators one by one"
         )
-        yield Advice("hybridize=static", why, "hybridize", max(WORTH, 0.5 * share))
+        yield Advice("hybridize=static", why, "hybridize", max(WORTH, share))
 
 
 def _allocator(run: Run) -> Iterator[Advice]:
@@ -97,8 +97,8 @@ def _allocator(run: Run) -> Iterator[Advice]:
 def _padding(run: Run) -> Iterator[Advice]:
     """Sentences of different lengths share a batch."""
     if run.plan.bucketing == "none" and "tokens" in run.figures:
-        yield Advice("bucketing=length", "sentences share a batch as they come, and are padded to "
-                     "the longest of them", "bucketing", 0.4)  # fmt: skip
+        why = "sentences share a batch as they come, and are padded to the longest of them"
+        yield Advice("bucketing=length", why, "bucketing", WORTH)
 
 
 def _preparation(run: Run) -> Iterator[Advice]:
