@@ -24,6 +24,21 @@ ENVIRONMENT = {
 # In ``accelerate_training``, ``rate`` is the learning rate that is changed alone; ``goal`` the
 # accuracy on the validation split that is timed to, fixed before the runs; ``part`` the images of
 # experiments that measure speed only, and ``batches`` those of the one with larger batches.
+_ACCELERATE = {
+    "repeats": 6,
+    "seeds": 3,
+    "checks": 10,
+    "training": {},
+    "plan": {**PRINTED, "epochs": 4},
+    "rate": 1e-3,
+    "rate_epochs": 1,
+    "goal": 0.8,
+    "part": {"limit": 9_600},
+    "batches": {"limit": 24_000},
+    "batch_goal": 0.8,
+    "environment": ENVIRONMENT,
+    "long": {"as_printed": {"epochs": 10}, "ablation": ENVIRONMENT},
+}
 SETTINGS = {
     "accelerate_training": {
         "smoke": {
@@ -41,33 +56,11 @@ SETTINGS = {
             "environment": ENVIRONMENT,
             "long": {},
         },
-        "cpu": {
-            "repeats": 6,
-            "seeds": 3,
-            "checks": 10,
-            "training": {},
-            "plan": {**PRINTED, "epochs": 4},
-            "rate": 1e-3,
-            "rate_epochs": 1,
-            "goal": 0.8,
-            "part": {"limit": 9_600},
-            "batches": {"limit": 24_000},
-            "batch_goal": 0.8,
-            "environment": ENVIRONMENT,
-            "long": {"as_printed": {"epochs": 10}, "ablation": ENVIRONMENT},
-        },
+        "cpu": _ACCELERATE,
         "gpu": {
-            "repeats": 6,
-            "seeds": 3,
-            "checks": 10,
-            "training": {},
-            "plan": {**PRINTED, "epochs": 4},
-            "rate": 1e-3,
-            "rate_epochs": 1,
-            "goal": 0.8,
+            **_ACCELERATE,
             "part": {},
             "batches": {},
-            "batch_goal": 0.8,
             "environment": {"threads": {"cpu_threads": CORES}},
             "long": {"as_printed": {"epochs": 10}},
         },
