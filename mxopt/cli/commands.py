@@ -71,6 +71,37 @@ def run(chosen) -> int:
     return 0
 
 
+def slurm(chosen) -> int:
+    """Print a batch script for SLURM."""
+    from mxopt import recipes
+    from mxopt.core.plan import Plan
+    from mxopt.methods.kvstore import cluster
+
+    given = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    size = {
+        "nodes": chosen.nodes,
+        "gpus": chosen.gpus,
+        "process_per_gpu": chosen.process_per_gpu,
+    }
+    plan = cluster.on_nodes(given, **size)
+    words = [f"{name}={value}" for name, (_, value) in Plan().diff(plan).items()]
+    options = [word for pair in chosen.option for word in ("--option", pair)]
+    under = ["--under", "slurm"] if plan.processes > 1 else []
+    record = chosen.record.absolute()
+    command = [
+        sys.executable, "-m", "mxopt", "run", chosen.recipe, *words, *options,
+        *under, "--record", str(record), "--checkpoints",
+    ]  # fmt: skip
+    text = cluster.batch_script(
+        command, **size, cores=chosen.cores, hours=chosen.hours,
+        name=chosen.recipe.partition(":")[0], log=str(record.with_suffix(".log")),
+        more=chosen.sbatch,
+    )  # fmt: skip
+    print(text, end="")
+    return 0
+
+
 def find_batch(chosen) -> int:
     """Find the largest batch that trains here, and print every trial."""
     from mxopt import report

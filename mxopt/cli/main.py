@@ -127,6 +127,34 @@ def _parser() -> argparse.ArgumentParser:
         help="this process is one task of a job started by SLURM or MPI",
     )
 
+    slurm = command(
+        "slurm", commands.slurm, "print a SLURM batch script that trains a recipe on several nodes"
+    )
+    trained(slurm, "the plan; processes, kvstore and devices follow from the nodes")
+    slurm.add_argument("--nodes", type=int, required=True, help="number of nodes")
+    slurm.add_argument("--gpus", type=int, default=0, help="GPUs of each node; default: none")
+    slurm.add_argument(
+        "--process-per-gpu",
+        action="store_true",
+        help="one process for each GPU; default: one for each node, with all its GPUs",
+    )
+    slurm.add_argument("--cores", type=int, default=1, help="cores of each process; default: 1")
+    slurm.add_argument("--hours", type=float, default=24, help="limit of the job; default: 24")
+    slurm.add_argument(
+        "--record",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="file for the run's record, on a disk that all nodes share",
+    )
+    slurm.add_argument(
+        "--sbatch",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a further option of sbatch, such as partition=short",
+    )
+
     again = command(
         "again", commands.again, "repeat a recorded run, and print the old and the new figures"
     )
