@@ -1,4 +1,4 @@
-"""A network in stages, each on a device of its own, and a pipeline of micro-batches over them.
+"""A network in stages, each on devices of its own, and a pipeline of micro-batches over them.
 
 MXNet copies arrays between devices within a recorded graph, and gradients return the same way. One
 ``gluon.Trainer`` refuses parameters on different devices, so every stage has its own.
@@ -7,6 +7,10 @@ With micro-batches the stages work at the same time: while the second computes o
 micro-batch, the first computes on the second one. No scheduler is needed for that. MXNet's engine
 has a queue for each device and starts an operator as soon as its inputs are there. The schedule is
 that of GPipe (Huang et al., 2019, arXiv:1811.06965): all forward passes, then all backward passes.
+
+With several devices for each stage the whole chain of stages exists as often (model and data
+parallelism together): each replica computes its share of the batch, and the stage's trainer sums
+the gradients over its devices.
 """
 
 from __future__ import annotations
@@ -22,18 +26,21 @@ class Stages:
     """Parts of a network, one after the other, with the trainer of each.
 
     Args:
-        parts: blocks that are called one after the other, initialised on their own context.
-        contexts: the context of each part; contexts may repeat.
+        parts: blocks that are called one after the other, initialised on their own contexts. A
+            block that returns several arrays is followed by one that takes as many.
+        contexts: the context of each part, or a list of contexts, one for each replica; contexts
+            may repeat.
         optimizer: name of MXNet's optimizer.
         options: arguments of the optimizer.
 
     Attributes:
         parts: as above.
-        contexts: as above.
+        contexts: one list of contexts for each part.
         trainers: one ``gluon.Trainer`` for each part.
 
     Raises:
-        PlanError: there are not as many contexts as parts.
+        PlanError: there are not as many contexts as parts, or parts have different numbers of
+            replicas.
     """
 
     def __init__(
@@ -44,11 +51,17 @@ class Stages:
                 f"{len(parts)} parts of a network cannot be placed on {len(contexts)} contexts; "
                 "name one context for each part"
             )
-        self.parts, self.contexts = list(parts), list(contexts)
+        self.parts = list(parts)
+        self.contexts = [list(c) if isinstance(c, (list, tuple)) else [c] for c in contexts]
+        counts = [len(replicas) for replicas in self.contexts]
+        if len(set(counts)) > 1 or not counts[0]:
+            raise PlanError(
+                f"parts on {', '.join(map(str, counts))} contexts have no equal number of "
+                "replicas; name as many contexts for each part"
+            )
         self.trainers = [
             gluon.Trainer(part.collect_params(), optimizer, dict(options or {})) for part in parts
         ]
-
         for parameter in self._learning():
             parameter.grad_req = "add"  # over the micro-batches
 
@@ -57,57 +70,65 @@ class Stages:
         found = (p for part in self.parts for p in part.collect_params().values())
         return [parameter for parameter in found if parameter.grad_req != "null"]
 
-    def __call__(self, x: nd.NDArray) -> nd.NDArray:
+    def __call__(self, *arrays: nd.NDArray, replica: int = 0):
         """Return the output of the last part, on its context.
 
         Args:
-            x: the network's input, on any context.
+            arrays: the network's inputs, on any context.
+            replica: number of the replica that computes it.
         """
-        for part, context in zip(self.parts, self.contexts):
-            x = part(x.as_in_context(context))
-        return x
+        for part, contexts in zip(self.parts, self.contexts):
+            found = part(*(array.as_in_context(contexts[replica]) for array in arrays))
+            arrays = found if isinstance(found, (list, tuple)) else [found]
+        return found
 
-    def gradients(
-        self, inputs: nd.NDArray, labels: nd.NDArray, loss: Callable, micro_batches: int = 1
-    ) -> nd.NDArray:
+    def gradients(self, inputs, labels, loss: Callable, micro_batches: int = 1) -> nd.NDArray:
         """Compute the gradients of all parts, summed over the batch; no weight is changed.
 
+        With several replicas the sum is over each one's share of the batch; :meth:`step` adds them
+        up.
+
         Args:
-            inputs: a batch, (samples, ...).
-            labels: its labels, (samples, ...).
-            loss: ``loss(output, labels)`` -> (samples,).
-            micro_batches: number of parts that the batch is computed in; it need not divide the
-                batch evenly.
+            inputs: a batch, (samples, ...), or a tuple of arrays for a network of several inputs.
+            labels: its labels, (samples, ...), or a tuple of arrays.
+            loss: ``loss(output, *labels)`` -> (samples,).
+            micro_batches: number of parts that each replica computes its share of the batch in; it
+                need not divide the share evenly.
 
         Returns:
-            The loss of every sample, (samples,), on the last context; nothing has been waited for.
+            The loss of every sample, (samples,), on the last context of the first replica; nothing
+            has been waited for.
 
         Raises:
-            PlanError: there are fewer samples than micro-batches, or less than one micro-batch.
+            PlanError: there are fewer samples than micro-batches of all replicas, or less than one
+                micro-batch.
         """
-        if not 1 <= micro_batches <= len(inputs):
+        inputs, labels = (a if isinstance(a, (list, tuple)) else [a] for a in (inputs, labels))
+        replicas = len(self.contexts[0])
+        count, size = micro_batches * replicas, len(inputs[0])
+        if not micro_batches >= 1 or count > size:
+            shares = f" on each of {replicas} replicas" if replicas > 1 else ""
             raise PlanError(
-                f"a batch of {len(inputs)} cannot be split into {micro_batches} micro-batches; "
-                f"take 1 to {len(inputs)}"
+                f"a batch of {size} cannot be split into {micro_batches} micro-batches{shares}; "
+                f"take 1 to {size // replicas}"
             )
         for parameter in self._learning():
             parameter.zero_grad()
-        parts = [
-            gluon.utils.split_data(array, micro_batches, even_split=False)
-            for array in (inputs, labels)
+        shards = [
+            gluon.utils.split_data(array, count, even_split=False) for array in (*inputs, *labels)
         ]
         losses = []
         with autograd.record():
-            for x, y in zip(*parts):
-                losses.append(loss(self(x), y.as_in_context(self.contexts[-1])))
-        # Each graph is independent of the others, so the engine overlaps their backward passes.
-        for value in losses:
-            value.backward()
-        return nd.concat(*losses, dim=0)
+            for number, arrays in enumerate(zip(*shards)):
+                replica = number * replicas // count
+                last = self.contexts[-1][replica]
+                output = self(*arrays[: len(inputs)], replica=replica)
+                own = (array.as_in_context(last) for array in arrays[len(inputs) :])
+                losses.append(loss(output, *own))
+        autograd.backward(losses)  # the engine overlaps the micro-batches
+        return nd.concat(*(one.as_in_context(losses[0].context) for one in losses), dim=0)
 
-    def step(
-        self, inputs: nd.NDArray, labels: nd.NDArray, loss: Callable, micro_batches: int = 1
-    ) -> nd.NDArray:
+    def step(self, inputs, labels, loss: Callable, micro_batches: int = 1) -> nd.NDArray:
         """Update all parts once, with the gradient of the whole batch.
 
         Args:
@@ -117,14 +138,14 @@ class Stages:
             micro_batches: as for :meth:`gradients`.
 
         Returns:
-            The loss of every sample, (samples,), on the last context.
+            The loss of every sample, (samples,), on the last context of the first replica.
 
         Raises:
             PlanError: as for :meth:`gradients`.
         """
         losses = self.gradients(inputs, labels, loss, micro_batches)
         for trainer in self.trainers:
-            trainer.step(len(inputs))
+            trainer.step(len(losses))
         return losses
 
 

@@ -74,6 +74,85 @@ def test_every_part_is_on_its_context_alone():
         assert part.weight.list_ctx() == [context]
 
 
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_two_replicas_of_two_stages_train_as_one_context(micro_batches):
+    _, gradients, weights = of_one_context(steps=3)
+    placed = [[mx.cpu(0), mx.cpu(3)], [mx.cpu(1), mx.cpu(4)], [mx.cpu(2), mx.cpu(5)]]
+    stages = Stages(parts(placed), placed, "adam", {"learning_rate": 0.05})
+    x, y = batch()
+    for _ in range(2):
+        stages.step(x, y, LOSS, micro_batches)
+    found = stages.gradients(x, y, LOSS, micro_batches)
+    assert (found.context, found.shape) == (mx.cpu(2), (10,))
+    learning = [p for part in stages.parts for p in part.collect_params().values()]
+    for parameter, expected in zip(learning, gradients):
+        own = [gradient.asnumpy() for gradient in parameter.list_grad()]
+        assert all(np.abs(gradient).max() > 0 for gradient in own)
+        np.testing.assert_allclose(sum(own), expected, atol=1e-5)
+    for trainer in stages.trainers:
+        trainer.step(len(x))
+    for parameter, expected in zip(learning, weights):
+        for copy in parameter.list_data():
+            np.testing.assert_allclose(copy.asnumpy(), expected, atol=1e-4)
+
+
+class Split(gluon.Block):
+    """Returns two arrays, for a part of two inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = gluon.nn.Dense(6, in_units=12)
+
+    def forward(self, x, scale):
+        return self.layer(x) * scale, scale
+
+
+class Join(gluon.Block):
+    def __init__(self):
+        super().__init__()
+        self.layer = gluon.nn.Dense(3, in_units=6)
+
+    def forward(self, x, scale):
+        return self.layer(x) + scale
+
+
+def test_parts_may_pass_several_arrays_on():
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    first, second = Split(), Join()
+    first.initialize(ctx=contexts[0])
+    second.initialize(ctx=contexts[1])
+    stages = Stages([first, second], contexts)
+    (x, y), scale = batch(), nd.arange(1, 11).reshape((10, 1))
+    weight = nd.arange(10)
+    losses = stages.gradients((x, scale), (y, weight), lambda o, y, w: LOSS(o, y) * w, 4)
+    hidden = first.layer(x) * scale
+    expected = LOSS(second.layer(hidden.as_in_context(mx.cpu(1))) + scale, y) * weight
+    np.testing.assert_allclose(losses.asnumpy(), expected.asnumpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_group2ctx_places_a_symbol_on_two_contexts():
+    with mx.AttrScope(ctx_group="first"):
+        x = mx.sym.var("x")
+        hidden = mx.sym.FullyConnected(x, num_hidden=5, name="encoder")
+    with mx.AttrScope(ctx_group="second"):
+        output = mx.sym.FullyConnected(mx.sym.tanh(hidden), num_hidden=2, name="decoder")
+    found = {}
+    for name, contexts in {"one": (mx.cpu(0), mx.cpu(0)), "two": (mx.cpu(0), mx.cpu(1))}.items():
+        placed = dict(zip(("first", "second"), contexts))
+        executor = output.simple_bind(mx.cpu(0), group2ctx=placed, x=(4, 3))
+        random = np.random.RandomState(0)
+        for array in executor.arg_arrays:
+            array[:] = nd.array(random.normal(size=array.shape))
+        scores = executor.forward(is_train=True)[0]
+        executor.backward(nd.ones_like(scores))
+        assert executor.arg_dict["encoder_weight"].context == contexts[0]
+        assert executor.arg_dict["decoder_weight"].context == contexts[1]
+        assert scores.context == contexts[1]
+        found[name] = [array.asnumpy() for array in (scores, *executor.grad_arrays)]
+    for one, other in zip(found["one"], found["two"]):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(("count", "size"), [(0, 4), (5, 4)])
 def test_more_micro_batches_than_samples_are_refused(count, size):
     stages = Stages(parts([mx.cpu()] * 3), [mx.cpu()] * 3)
@@ -84,6 +163,16 @@ def test_more_micro_batches_than_samples_are_refused(count, size):
 def test_parts_without_a_context_are_refused():
     with pytest.raises(PlanError, match="3 parts of a network cannot be placed on 2 contexts"):
         Stages(parts([mx.cpu()] * 3), [mx.cpu()] * 2)
+
+
+def test_replicas_that_cannot_be_are_refused():
+    placed = [[mx.cpu(0), mx.cpu(1)], [mx.cpu(2), mx.cpu(3)], [mx.cpu(4)]]
+    with pytest.raises(PlanError, match="parts on 2, 2, 1 contexts have no equal number"):
+        Stages(parts(placed), placed)
+    placed[2] = [mx.cpu(4), mx.cpu(5)]
+    stages = Stages(parts(placed), placed)
+    with pytest.raises(PlanError, match="2 micro-batches on each of 2 replicas; take 1 to 1"):
+        stages.gradients(*batch(3), LOSS, 2)
 
 
 @pytest.mark.parametrize(
