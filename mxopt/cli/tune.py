@@ -33,7 +33,15 @@ CANDIDATES = {
     "one thread for each core": {"cpu_threads": True},
     "and memory kept": {"cpu_threads": True, "allocator": "keep"},
     "and huge pages": {"cpu_threads": True, "allocator": "keep", "pages": "huge"},
+    "or jemalloc": {"cpu_threads": True, "allocator": "jemalloc"},
+    "or tcmalloc": {"cpu_threads": True, "allocator": "tcmalloc"},
     "and Intel's OpenMP": {"cpu_threads": True, "allocator": "keep", "openmp": "intel"},
+    "which sleeps at once": {
+        "cpu_threads": True,
+        "allocator": "keep",
+        "openmp": "intel",
+        "blocktime": 0,
+    },
     "and threads pinned": {"cpu_threads": True, "allocator": "keep", "affinity": "compact"},
 }
 

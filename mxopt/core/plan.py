@@ -57,8 +57,11 @@ class Plan:
             threads (``src/engine/openmp.cc``), which is one on a virtual machine of two cores.
         affinity: ``compact`` pins OpenMP threads to neighbouring cores, ``none`` does not pin them.
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
+        blocktime: milliseconds that an idle thread of Intel's OpenMP spins before it sleeps;
+            ``None`` is 1. Only with ``openmp=intel``, whose own default is 200.
         allocator: which freed blocks glibc returns to the system: ``default`` (those above a
-            threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none).
+            threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none);
+            or another library in place of glibc's malloc: ``jemalloc``, ``tcmalloc``.
         pages: ``default``, or ``huge``: transparent huge pages of 2 MiB (glibc 2.35 or newer).
     Graph:
         hybridize: ``no`` (imperative), ``yes`` (cached graph), ``static`` (and static memory),
@@ -93,10 +96,12 @@ class Plan:
             parameter server), ``horovod`` (all-reduce, where Horovod is installed).
         processes: number of processes that train together, on one machine or on several.
     Optimisation:
-        optimizer: ``sgd``, or ``adam`` with the decay rates of the Transformer (0.9, 0.98).
+        optimizer: ``sgd`` or ``adam``.
         batch_size: samples for each step, over all devices of all processes.
         learning_rate: learning rate of the optimizer.
         momentum: momentum of SGD.
+        beta2: decay rate of Adam's squared gradients: 0.98, as for the Transformer, or 0.999, the
+            default of MXNet and PyTorch. That of the gradients is 0.9.
         weight_decay: weight decay of the optimizer.
         label_smoothing: share of the target that is spread over all classes, such as 0.1.
         clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
@@ -122,7 +127,8 @@ class Plan:
     cpu_threads: int | None = at_least(1, None)
     affinity: str = choice("none", "compact")
     openmp: str = choice("default", "intel")
-    allocator: str = choice("default", "keep", "return")
+    blocktime: int | None = at_least(0, None)
+    allocator: str = choice("default", "keep", "return", "jemalloc", "tcmalloc")
     pages: str = choice("default", "huge")
     hybridize: str = choice("no", "yes", "static", "fused")
     graph_rewrites: str = "none"
@@ -144,6 +150,7 @@ class Plan:
     optimizer: str = choice("sgd", "adam")
     learning_rate: float = at_least(0, 0.1)
     momentum: float = at_least(0, 0.0)
+    beta2: float = at_least(0, 0.98)
     weight_decay: float = at_least(0, 0.0)
     label_smoothing: float = at_least(0, 0.0)
     clip_norm: float | None = at_least(0, None)
@@ -167,6 +174,10 @@ class Plan:
         self.device_indices  # noqa: B018  (checks the syntax of devices)
         if self.optimizer == "adam" and self.momentum:
             raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")
+        if self.beta2 >= 1:
+            raise PlanError(f"beta2={self.beta2} must be below 1, such as 0.999")
+        if self.optimizer != "adam" and self.beta2 != Plan.beta2:
+            raise PlanError(f"beta2={self.beta2} is Adam's; with {self.optimizer} leave it out")
         for rule in RULES:
             rule(self)
 

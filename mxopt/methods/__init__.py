@@ -69,7 +69,14 @@ METHODS: tuple[type[Method], ...] = (
     ExponentialMovingAverage,
 )
 
-__all__ = ["METHODS", "Method", "TrainingRun", "check_environment", "environment"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "TrainingRun",
+    "check_environment",
+    "combined",
+    "environment",
+]
 
 _plan.RULES[:] = [method.check for method in METHODS]
 
@@ -83,7 +90,25 @@ def environment(plan) -> dict[str, str]:
     Raises:
         DeviceError: this machine lacks something that a switch needs.
     """
-    return {name: value for method in METHODS for name, value in method.environment(plan).items()}
+    variables: dict[str, str] = {}
+    for method in METHODS:
+        variables = combined(variables, method.environment(plan))
+    return variables
+
+
+def combined(variables: dict[str, str], more: dict[str, str]) -> dict[str, str]:
+    """Return the variables of two methods; libraries that both preload follow each other.
+
+    >>> combined({"LD_PRELOAD": "a.so"}, {"LD_PRELOAD": "b.so"})
+    {'LD_PRELOAD': 'a.so:b.so'}
+
+    Args:
+        variables: those of one method.
+        more: those of another one, which replace variables of the same name.
+    """
+    preloaded = [found["LD_PRELOAD"] for found in (variables, more) if "LD_PRELOAD" in found]
+    both = {**variables, **more}
+    return {**both, "LD_PRELOAD": ":".join(preloaded)} if preloaded else both
 
 
 def check_environment(plan) -> None:

@@ -17,7 +17,7 @@ def make_trainer(
 ) -> gluon.Trainer:
     """Return the plan's trainer, with ``update_on_kvstore=False`` as AMP and clipping need.
 
-    Adam's decay rates and epsilon are those of Vaswani et al. (2017), section 5.3.
+    Adam's first decay rate and its epsilon are those of Vaswani et al. (2017), section 5.3.
 
     Args:
         net: the block that is trained.
@@ -27,7 +27,7 @@ def make_trainer(
     """
     own = {
         "sgd": {"momentum": plan.momentum},
-        "adam": {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9},
+        "adam": {"beta1": 0.9, "beta2": plan.beta2, "epsilon": 1e-9},
     }
     options = {"learning_rate": plan.learning_rate, "wd": plan.weight_decay}
     options.update(own[plan.optimizer], **precision.optimizer_options)

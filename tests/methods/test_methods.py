@@ -12,7 +12,16 @@ from mxopt import METHODS, Plan, measure, recipes
 from mxopt.core.errors import PlanError
 
 # What every run has, whatever the method.
-BASIC = {"batch_size", "epochs", "learning_rate", "momentum", "optimizer", "seed", "weight_decay"}
+BASIC = {
+    "batch_size",
+    "beta2",
+    "epochs",
+    "learning_rate",
+    "momentum",
+    "optimizer",
+    "seed",
+    "weight_decay",
+}
 FOLDER = Path(__file__).parents[2] / "mxopt" / "methods"
 
 

@@ -172,6 +172,19 @@ def test_adam_learns_the_toy_too():
         plan.replace(momentum=0.9)
 
 
+def test_the_decay_rate_of_adams_squares_is_the_plans():
+    plan = Plan(batch_size=4, epochs=2, optimizer="adam", learning_rate=0.05)
+    losses = {rate: fitted(plan.replace(beta2=rate))[0]["train_loss"] for rate in (0.98, 0.5)}
+    assert losses[0.98] == fitted(plan)[0]["train_loss"]
+    assert losses[0.98] != losses[0.5]
+    for wrong, says in (
+        ({"beta2": 1.0}, "below 1"),
+        ({"optimizer": "sgd", "beta2": 0.9}, "Adam's"),
+    ):
+        with pytest.raises(PlanError, match=says):
+            plan.replace(**wrong)
+
+
 def test_figures_are_named_after_what_a_recipe_counts_and_scored_as_it_says():
     def score(net, data, split):
         return {"size": len(getattr(data, split))}

@@ -1,8 +1,9 @@
-"""Memory allocator: the freed blocks that glibc's malloc keeps, and the size of pages."""
+"""Memory allocator: glibc's malloc or another one, what it keeps, and the size of pages."""
 
 from __future__ import annotations
 
 import platform
+import sys
 from pathlib import Path
 
 from mxopt.core.errors import DeviceError
@@ -22,11 +23,20 @@ RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
 # malloc requests transparent huge pages, with 1/512 of the page faults. See "Memory Allocation
 # Tunables" of glibc's manual, and the kernel's "Transparent Hugepage Support".
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+# Libraries in place of glibc's malloc: their files, the newest name first, and Debian's package.
+LIBRARIES = {
+    "jemalloc": (("libjemalloc.so.2", "libjemalloc.so"), "libjemalloc2"),
+    "tcmalloc": (
+        ("libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc.so"),
+        "libtcmalloc-minimal4",
+    ),
+}
+FOLDERS = ("/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/opt/*/lib")
 _KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 class MemoryAllocator(Method):
-    """Sets the variables of glibc's malloc."""
+    """Sets the variables of glibc's malloc, or preloads another one."""
 
     switches = ("allocator", "pages")
 
@@ -35,18 +45,41 @@ class MemoryAllocator(Method):
         """Return the variables of malloc.
 
         Raises:
-            DeviceError: ``pages="huge"``, and this system does not support it.
+            DeviceError: ``pages="huge"``, and this system does not support it; or the allocator's
+                library is not installed.
         """
         variables = {}
         if plan.allocator == "keep":
             variables.update(KEEP_MEMORY)
         if plan.allocator == "return":
             variables.update(RETURN_MEMORY)
+        if plan.allocator in LIBRARIES:
+            variables["LD_PRELOAD"] = str(library(plan.allocator))
         if plan.pages == "huge":
             if why := no_huge_pages():
                 raise DeviceError(f"pages='huge' does nothing here: {why}; take pages='default'")
             variables.update(HUGE_PAGES)
         return variables
+
+
+def library(allocator: str) -> Path:
+    """Return the path of an allocator's shared library.
+
+    Args:
+        allocator: a key of ``LIBRARIES``.
+
+    Raises:
+        DeviceError: it is in none of the usual folders.
+    """
+    names, package = LIBRARIES[allocator]
+    for pattern in (str(Path(sys.prefix) / "lib"), *FOLDERS):
+        for name in names:
+            for path in sorted(Path("/").glob(f"{pattern.lstrip('/')}/{name}")):
+                return path
+    raise DeviceError(
+        f"allocator={allocator!r} needs {names[0]}, which is in none of the folders of libraries; "
+        f"install it (Debian, Ubuntu: apt-get install {package})"
+    )
 
 
 def no_huge_pages() -> str | None:

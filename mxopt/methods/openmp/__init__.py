@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mxopt.core.errors import DeviceError
+from mxopt.core.errors import DeviceError, PlanError
 from mxopt.methods.method import Method
 from mxopt.methods.openmp import affinity
 
@@ -15,7 +15,15 @@ affinity.install()
 class OpenMP(Method):
     """Sets the variables of the OpenMP standard and of Intel's runtime."""
 
-    switches = ("cpu_threads", "affinity", "openmp")
+    switches = ("cpu_threads", "affinity", "openmp", "blocktime")
+
+    @classmethod
+    def check(cls, plan):
+        """Refuse a block time for GNU's runtime, which has none."""
+        if plan.blocktime is not None and plan.openmp != "intel":
+            raise PlanError(
+                f"blocktime={plan.blocktime} is for Intel's OpenMP; add openmp=intel, or drop it"
+            )
 
     @classmethod
     def environment(cls, plan):
@@ -33,7 +41,7 @@ class OpenMP(Method):
         if plan.openmp == "intel":
             variables["LD_PRELOAD"] = str(intel_openmp())
             # Idle threads sleep after 1 ms; by default they spin for 200 ms, next to the engine's.
-            variables["KMP_BLOCKTIME"] = "1"
+            variables["KMP_BLOCKTIME"] = str(1 if plan.blocktime is None else plan.blocktime)
             if plan.affinity == "compact":
                 # Not OMP_PROC_BIND: the wheel's libgomp, which is loaded as well, would read it.
                 variables["KMP_AFFINITY"] = "granularity=fine,compact,1,0"

@@ -90,7 +90,7 @@ def _chosen(plan) -> tuple[dict[str, str], tuple[str, ...]]:
     wanted, unknown = {}, ()
     for method in methods.METHODS:
         try:
-            wanted.update(method.environment(plan))
+            wanted = methods.combined(wanted, method.environment(plan))
         except DeviceError:  # this machine lacks what the other one had
             unknown = ("LD_PRELOAD", "KMP_BLOCKTIME", "KMP_AFFINITY", "GLIBC_TUNABLES")
     return wanted, unknown

@@ -47,3 +47,33 @@ def test_a_process_with_huge_pages_has_them():
         sizes.append(int(child.stdout))
     # How many of the 256 MiB depends on what the kernel has left in one piece.
     assert sizes[1] > sizes[0]
+
+
+@pytest.mark.parametrize("name", sorted(allocator.LIBRARIES))
+def test_a_missing_allocator_is_named_with_its_package(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(allocator, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(allocator.sys, "prefix", str(tmp_path))
+    with pytest.raises(DeviceError, match=f"apt-get install {allocator.LIBRARIES[name][1]}"):
+        methods.environment(Plan(allocator=name))
+    found = tmp_path / allocator.LIBRARIES[name][0][-1]
+    found.touch()
+    assert methods.environment(Plan(allocator=name))["LD_PRELOAD"] == str(found)
+
+
+def test_an_allocator_and_intels_openmp_are_both_preloaded(monkeypatch):
+    monkeypatch.setattr(allocator, "library", lambda name: f"/lib/{name}.so")
+    monkeypatch.setattr(methods.openmp, "intel_openmp", lambda: "/lib/libiomp5.so")
+    found = methods.environment(Plan(allocator="jemalloc", openmp="intel"))
+    assert found["LD_PRELOAD"] == "/lib/libiomp5.so:/lib/jemalloc.so"
+
+
+@pytest.mark.parametrize("name", sorted(allocator.LIBRARIES))
+def test_a_process_has_the_allocator_of_its_plan(name):
+    try:
+        variables = methods.environment(Plan(allocator=name))
+    except DeviceError as error:
+        pytest.skip(str(error))
+    code = "import mxopt, mxnet as mx; print(open('/proc/self/maps').read())"
+    child = subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables},
+                           capture_output=True, text=True, check=True)  # fmt: skip
+    assert f"lib{name}" in child.stdout

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mxopt import machine, methods
-from mxopt.core.errors import DeviceError
+from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.methods import openmp
 
@@ -15,6 +15,16 @@ def test_a_missing_intel_openmp_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(openmp.sys, "prefix", str(tmp_path))
     with pytest.raises(DeviceError, match="pip install intel-openmp"):
         methods.environment(Plan(openmp="intel"))
+
+
+def test_a_block_time_is_of_intels_openmp_only(monkeypatch):
+    monkeypatch.setattr(openmp, "intel_openmp", lambda: "/lib/libiomp5.so")
+    times = {None: "1", 0: "0", 200: "200"}
+    for given, expected in times.items():
+        found = methods.environment(Plan(openmp="intel", blocktime=given))
+        assert found["KMP_BLOCKTIME"] == expected
+    with pytest.raises(PlanError, match="blocktime=0 is for Intel's OpenMP; add openmp=intel"):
+        Plan(blocktime=0)
 
 
 MASKS = """
