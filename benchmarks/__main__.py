@@ -12,6 +12,7 @@ from benchmarks import page
 from benchmarks.arms import EXCHANGE
 from benchmarks.cases import (
     EPOCHS,
+    GOAL,
     GROWTH,
     LAUNCH,
     LAUNCH_DROPPED,
@@ -37,7 +38,7 @@ SHORT = ("ceiling", "arithmetic", "transformer", "mobilenet", "resnet")
 def main() -> None:
     """Measure the named parts, or those of ``SHORT`` if none is named, and write the page."""
     parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
-    parts.update(epochs=_epochs, loader=_loader)
+    parts.update(epochs=_epochs, loader=_loader, fashion_mnist=_goal)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -136,6 +137,25 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
     return measure.interleave(
         name, "benchmarks.epochs:run", arms, arm_options=options, repeats=repeats, folder=folder,
         title=EPOCHS["title"], pairs=pairs, again="after", headline=[("tuned", "after")],
+    )  # fmt: skip
+
+
+def _goal(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the time to an accuracy: each lever, added to those before, and the peers."""
+    arms, options = measure.ladder(
+        Plan(**GOAL["plan"]), GOAL["levers"], {"checks": GOAL["checks"]}, "benchmarks.goal:run"
+    )
+    names = list(arms)
+    for peer, given in GOAL["peers"].items():
+        arms[peer] = arms[names[-1]]
+        options[peer] = {**options[names[-1]], "peer": {"given": given}}
+    pairs = [*((peer, names[-1]) for peer in GOAL["peers"]), *zip(names, names[1:]),
+             (names[0], names[-1])]  # fmt: skip
+    return measure.interleave(
+        name, "benchmarks.goal:run", arms, arm_options=options, repeats=repeats, folder=folder,
+        seeds=True, again=names[-1], title=GOAL["title"], pairs=pairs, figure="training_seconds",
+        quality="test_accuracy", margin=0.01, target="validation_accuracy", goal=GOAL["goals"][-1],
+        headline=[(GOAL["headline"], names[-1])],
     )  # fmt: skip
 
 

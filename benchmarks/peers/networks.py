@@ -6,12 +6,13 @@ These modules do not import MXNet or mxopt.
 """
 
 import torch
+from garments import GarmentNet
 from mobilenet import MobileNetDeepLab
 from resnet import ResNetDeepLab
 from torch import nn
 from translator import Translator
 
-__all__ = ["MobileNetDeepLab", "ResNetDeepLab", "Translator", "carry_over"]
+__all__ = ["GarmentNet", "MobileNetDeepLab", "ResNetDeepLab", "Translator", "carry_over"]
 
 RENAMED = {"gamma": "weight", "beta": "bias"}
 PACKED = {

@@ -1,0 +1,86 @@
+"""Workload: train the garments' network and validate several times an epoch, by mxopt or PyTorch.
+
+The experiment's goal is an accuracy; ``mxopt.measure.target`` finds when each run reached it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.arms import apart, exported, run_peer
+from mxopt.core.plan import Plan
+
+
+def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options) -> dict:
+    """Train the recipe ``fashion_mnist``.
+
+    Args:
+        plan: the switches.
+        write: called with the name and the fields of each event.
+        checks: number of validations in each epoch.
+        peer: if given, PyTorch trains instead of mxopt, from the same weights, with the same images
+            in the same order at the same learning rates: what it is ``given``.
+        **options: options of the recipe.
+
+    Returns:
+        The figures of :func:`mxopt.train.fit.fit`; a peer has most of them.
+
+    Raises:
+        DeviceError: the peers' environment is missing, or the peer failed, for example because its
+            scores differ.
+    """
+    from mxopt import recipes
+    from mxopt.train import fit
+
+    if peer is not None:
+        return _peer(plan, write, checks, options, **peer)
+    return fit.fit(recipes.load("fashion_mnist", **options), plan, write, checks=checks)
+
+
+def _peer(plan, write, checks, options, given) -> dict:
+    folder, _ = exported(plan, {"recipe": "fashion_mnist", **options, "limit": 8})
+    made = apart(export, folder, plan, options)
+    steps = -(-made["samples"] // plan.batch_size)
+    job = {
+        "network": "GarmentNet", "exchange": str(folder), "given": given,
+        "sizes": {name: options[name] for name in ("bias", "hidden") if name in options},
+        "rates": made["rates"], "beta2": plan.beta2, "weight_decay": plan.weight_decay,
+        "batch_size": plan.batch_size, "smoothing": plan.label_smoothing,
+        "stops": sorted({*(round(steps * number / checks) for number in range(1, checks)), steps}),
+    }  # fmt: skip
+    found = run_peer("goal.py", job, write)
+    write("setup", preprocessing_seconds=found["preprocessing_seconds"])
+    for event in found.pop("events"):
+        write(event.pop("event"), **event)
+    return found
+
+
+def export(folder: Path, plan: Plan, options: dict) -> dict:
+    """Write the images of all splits and their order, unless they are there.
+
+    Args:
+        folder: gets ``train.npz``, ``validation.npz``, ``test.npz`` and ``orders.npy``.
+        plan: determines the order.
+        options: options of the recipe.
+
+    Returns:
+        ``samples`` of the training split, and ``rates``, the learning rate of every step.
+    """
+    from mxopt import recipes
+    from mxopt.methods.input_pipeline.samplers import epoch_order
+    from mxopt.methods.lr_schedule import learning_rate
+
+    data = recipes.load("fashion_mnist", **options).data()
+    count = len(data.train)
+    orders = [epoch_order(count, True, plan.seed, epoch) for epoch in range(plan.epochs)]
+    if not (folder / "orders.npy").exists():
+        for name in ("train", "validation", "test"):
+            images, labels = zip(*getattr(data, name))
+            images = np.stack([image.asnumpy()[:, :, 0] for image in images])
+            np.savez(folder / f"{name}.npz", images=images, labels=np.array(labels))
+        np.save(folder / "orders.npy", np.stack(orders))  # it is written last
+    steps = -(-count // plan.batch_size)
+    rates = [float(learning_rate(plan, step, steps)) for step in range(steps * plan.epochs)]
+    return {"samples": count, "rates": rates}

@@ -1,0 +1,145 @@
+"""Training to an accuracy, by mxopt and by PyTorch, and the page of the record."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import goal, speedrun
+from benchmarks.beside import is_peer, own_arms
+from benchmarks.cases import GOAL
+from benchmarks.given import GIVEN, TUNED
+from mxopt import measure
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure import Experiment
+
+PEERS = Path(os.environ.get("MXOPT_PEERS", ".venv-peers/bin/python"))
+needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="needs the peers' environment")
+OPTIONS = {"stand_in": True, "limit": 200, "hidden": 16}
+PLAN = Plan(optimizer="adam", beta2=0.999, learning_rate=1e-3, weight_decay=0.005, batch_size=32,
+            epochs=2, preprocess="cached", schedule="cosine", warmup_epochs=0.5)  # fmt: skip
+
+
+def trained(**more):
+    events = []
+    figures = goal.run(PLAN, lambda event, **own: events.append({"event": event, **own}), 4,
+                       **OPTIONS, **more)  # fmt: skip
+    return figures, [e for e in events if e["event"] in ("check", "epoch")]
+
+
+def test_it_is_validated_as_often_as_asked_and_before_the_first_step():
+    figures, events = trained()
+    assert [event["step"] for event in events] == [0, 2, 4, 5, 7, 9, 11, 12, 14]
+    assert figures["validation_accuracy"] == events[-1]["validation_accuracy"]
+
+
+@needs_peers
+@pytest.mark.parametrize("given", [{}, {"channels_last": True}, {"compile": True}])
+def test_a_peer_trains_the_same_network_on_the_same_images(given):
+    own, ours = trained()
+    other, theirs = trained(peer={"given": given})
+    assert [(e["event"], e["step"]) for e in theirs] == [(e["event"], e["step"]) for e in ours]
+    for one, peer in zip(ours, theirs):
+        assert peer["validation_loss"] == pytest.approx(one["validation_loss"], abs=1e-3)
+        assert peer["validation_accuracy"] == pytest.approx(one["validation_accuracy"], abs=0.011)
+    for name in ("train_loss", "test_loss"):
+        assert other[name] == pytest.approx(own[name], abs=2e-3)
+    assert other["difference"] < 1e-4
+    assert theirs[0]["seconds"] == 0 < theirs[1]["seconds"] < theirs[2]["seconds"]
+
+
+def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
+    found = {}
+    monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
+    bench._goal("fashion_mnist", 3, Path("nowhere"))
+    last = list(GOAL["levers"])[-1]
+    assert list(found["arms"]) == ["before", *GOAL["levers"], *GOAL["peers"]]
+    for peer in GOAL["peers"]:
+        assert found["arms"][peer] == found["arms"][last]
+        own = dict(found["arm_options"][peer])
+        assert own.pop("peer") == {"given": GOAL["peers"][peer]}
+        assert own == found["arm_options"][last]
+        assert (peer, last) in found["pairs"]
+    assert found["goal"] == max(GOAL["goals"])
+    assert any(TUNED.items() <= given.items() for given in GOAL["peers"].values())
+    assert {name for given in GOAL["peers"].values() for name in given} <= GIVEN.keys()
+
+
+def reached(at, accuracy=0.92, status="ok"):
+    """A run that is at 90 % after ``at`` seconds and at 91 % after twice as many."""
+    events = [
+        {"event": "environment", "cpu": {"model": "A processor", "logical_cores": 2}},
+        {"event": "setup", "preprocessing_seconds": 0.0},
+        {"event": "check", "step": 0, "seconds": 0.0, "validation_accuracy": 0.1},
+        {"event": "check", "step": 5, "seconds": at, "validation_accuracy": 0.901},
+        {"event": "epoch", "step": 9, "seconds": 2 * at, "validation_accuracy": accuracy, "at": 90},
+    ]
+    return Run(
+        Path("x"),
+        Plan(),
+        "w",
+        status=status,
+        events=events,
+        commit="0123456789",
+        started="2026-01-02T03:04:05",
+        figures={"test_accuracy": 0.9, "seconds": 2 * at},
+        read_all=lambda: iter(events),
+    )
+
+
+def measured(last=0.92):
+    arms = {"before": Plan(), "quick": Plan(batch_size=8), "eager": Plan(batch_size=8)}
+    runs = {
+        "before": [reached(8.0), reached(9.0)],
+        "quick": [reached(4.0), reached(4.5, last)],
+        "eager": [reached(6.0), reached(6.75)],
+    }
+    return Experiment(
+        "fashion_mnist", "w", arms, runs=runs, arm_options={"eager": {"peer": {"given": {}}}},
+        target="validation_accuracy", goal=0.91, quality="test_accuracy", margin=0.01, planned=2,
+        pairs=[("before", "quick"), ("eager", "quick")],
+    )  # fmt: skip
+
+
+def test_the_tables_have_both_times_what_changed_and_the_ratio():
+    first, second = speedrun.ladder(measured(), "log.jsonl").rows
+    assert first[1:4] == ["2026-01-02", "`01234567`", "as the guide begins"]
+    assert first[4:7] == ["8.5 s", "17 s", ""]
+    assert second[3:6] == ["batch_size: 4 → 8", "4.25 s", "8.5 s"]
+    assert second[6].startswith("2.00 [2.00, 2.00]")
+    assert second[7:] == ["90.0%", "[quick](log.jsonl)"]
+    [peer] = speedrun.peers(measured()).rows
+    assert peer[:4] == ["eager", "as installed", "6.38 s", "12.8 s"]
+    assert peer[4].startswith("1.50 [1.50, 1.50]")
+
+
+def test_a_goal_that_was_missed_is_no_time():
+    _, second = speedrun.ladder(measured(last=0.905), "log.jsonl").rows
+    assert second[4:6] == ["4.25 s", "missed in 1 of 2"]
+    assert "at most" in second[6]
+
+
+def test_a_measurement_is_added_once(tmp_path, monkeypatch):
+    experiment, home = measured(), tmp_path / "records" / "cpu" / "fashion_mnist"
+    home.mkdir(parents=True)
+    monkeypatch.setattr(measure, "read_experiment", lambda path: experiment)
+    monkeypatch.setattr(measure, "pack", lambda source, path: path.write_text(json.dumps("x")))
+    assert speedrun.add(tmp_path, tmp_path / "kept").name == "2026-01-02.jsonl"
+    assert "## 2026-01-02, A processor, 2 cores" in speedrun.text(tmp_path / "kept")
+    with pytest.raises(FileExistsError, match="same day"):
+        speedrun.add(tmp_path, tmp_path / "kept")
+    with pytest.raises(FileNotFoundError, match="no measurement of fashion_mnist"):
+        speedrun.add(tmp_path / "kept")
+
+
+@pytest.mark.skipif(not (speedrun.RECORDS / speedrun.NAME).exists(), reason="nothing is measured")
+def test_the_page_is_that_of_its_records():
+    page = speedrun.RECORDS / f"{speedrun.NAME}.md"
+    assert page.read_text(encoding="utf-8") == speedrun.text()
+    newest = sorted((speedrun.RECORDS / speedrun.NAME).glob("*.jsonl"))[-1]
+    experiment = measure.read_experiment(newest)
+    assert own_arms(experiment)[1:] == list(GOAL["levers"])
+    assert [arm for arm in experiment.arms if is_peer(experiment, arm)] == list(GOAL["peers"])
