@@ -9,21 +9,30 @@ CORES = machine.cpu().physical_cores
 # As the source trains: its learning rate is in its notebook, and not in its text.
 PRINTED = {
     "optimizer": "adam",
+    "beta2": 0.999,
     "learning_rate": 1e-5,
     "weight_decay": 0.005,
     "batch_size": 64,
     "preprocess": "cached",
 }
-# The environment, one variable more in each arm.
+# The environment, one variable more in each arm; the last three are the source's.
 ENVIRONMENT = {
     "threads": {"cpu_threads": CORES},
-    "intel-openmp": {"openmp": "intel"},
-    "pinned": {"affinity": "compact"},
     "allocator": {"allocator": "keep"},
+    "intel-openmp": {"openmp": "intel"},
+    "block-time": {"blocktime": 0},
+    "pinned": {"affinity": "compact"},
+}
+# What manages memory, each with one thread for each core.
+ALLOCATORS = {
+    "jemalloc": {"allocator": "jemalloc"},
+    "tcmalloc": {"allocator": "tcmalloc"},
+    "huge-pages": {"pages": "huge"},
 }
 # In ``accelerate_training``, ``rate`` is the learning rate that is changed alone; ``goal`` the
-# accuracy on the validation split that is timed to, fixed before the runs; ``part`` the images of
-# experiments that measure speed only, and ``batches`` those of the one with larger batches.
+# accuracy on the validation split that is timed to, fixed before the runs; ``part`` and
+# ``environment_part`` the images of experiments that measure speed only, and ``batches`` those of
+# the one with larger batches.
 _ACCELERATE = {
     "repeats": 6,
     "seeds": 3,
@@ -37,7 +46,9 @@ _ACCELERATE = {
     "batches": {"limit": 24_000},
     "batch_goal": 0.8,
     "environment": ENVIRONMENT,
-    "long": {"as_printed": {"epochs": 10}, "ablation": ENVIRONMENT},
+    "environment_part": {"limit": 4_800},
+    "allocators": {},
+    "long": {"as_printed": {"epochs": 10}, "ablation": ENVIRONMENT, "allocators": ALLOCATORS},
 }
 SETTINGS = {
     "accelerate_training": {
@@ -54,6 +65,8 @@ SETTINGS = {
             "batches": {},
             "batch_goal": 0.3,
             "environment": ENVIRONMENT,
+            "environment_part": {"limit": 320},
+            "allocators": {},
             "long": {},
         },
         "cpu": _ACCELERATE,
@@ -62,6 +75,7 @@ SETTINGS = {
             "part": {},
             "batches": {},
             "environment": {"threads": {"cpu_threads": CORES}},
+            "environment_part": {},
             "long": {"as_printed": {"epochs": 10}},
         },
     },
@@ -119,7 +133,7 @@ NEEDS = {
 HEADLINES = {
     "garments-rate": [["printed", "rate"]],
     "garments-speed": [["batch-64", "no-bias"], ["batch-64", "batch-256"]],
-    "garments-environment": [["before", "allocator"]],
+    "garments-environment": [["default", "pinned"]],
     "tips-waiting": [["asscalar", "not-at-all"]],
     "tips-pipeline": [["two-stages", "two-stages-4"]],
 }

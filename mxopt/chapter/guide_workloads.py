@@ -85,8 +85,9 @@ def pipeline(
 
     Returns:
         ``seconds`` of the steps, ``samples_per_second``, ``bubble`` (the share of the time that a
-        stage waits by GPipe's arithmetic), and ``train_loss``, equal for all numbers of stages and
-        micro-batches up to rounding.
+        stage waits by GPipe's arithmetic), ``waiting`` (the share that was measured: one minus the
+        CPU seconds of a stage over the seconds, which holds with one thread for each stage), and
+        ``train_loss``, equal for all numbers of stages and micro-batches up to rounding.
 
     Raises:
         PlanError: the layers cannot be divided among the stages.
@@ -127,6 +128,7 @@ def pipeline(
         "cpu_seconds": clock.cpu_seconds,
         "samples_per_second": steps * plan.batch_size / clock.seconds,
         "bubble": bubble(stages, micro_batches),
+        "waiting": 1 - clock.cpu_seconds / (stages * clock.seconds),
         "train_loss": means[-1],
     }
 

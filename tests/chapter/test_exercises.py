@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 
-from mxopt.chapter import exercises
+from mxopt.chapter import exercises, guide_exercises
 
-CHAPTER = Path(__file__).parents[2] / "ch08"
+HERE = Path(__file__).parents[2]
+NOTEBOOKS = sorted([*HERE.glob("ch08/*.ipynb"), *HERE.glob("guides/*.ipynb")])
 
 
 def cells(tag, notebook):
@@ -32,14 +33,21 @@ def exercises_of(notebook):
 
 ALL = [
     pytest.param(*parts, id=parts[2].split("(")[0].removeprefix("exercises."))
-    for notebook in sorted(CHAPTER.glob("*.ipynb"))
+    for notebook in NOTEBOOKS
     for parts in exercises_of(notebook)
 ]
 
 
+class Both:
+    """The checks of the chapter and of the guides, by name."""
+
+    def __getattr__(self, name):
+        return getattr(exercises, name, None) or getattr(guide_exercises, name)
+
+
 def names():
     return {"mx": mx, "nd": nd, "np": np, "gluon": gluon, "autograd": autograd,
-            "exercises": exercises}  # fmt: skip
+            "exercises": Both()}  # fmt: skip
 
 
 @pytest.mark.parametrize(("stub", "solution", "check"), ALL)
@@ -58,7 +66,7 @@ def test_every_check_is_an_exercise():
     used = {check.split("(")[0].removeprefix("exercises.") for _, _, check in
             (parts.values for parts in ALL)}  # fmt: skip
     assert used == set(exercises.CHECKS)
-    for notebook in CHAPTER.glob("*.ipynb"):
+    for notebook in NOTEBOOKS:
         assert 4 <= len(list(exercises_of(notebook))) <= 6
 
 
@@ -100,9 +108,67 @@ def each_the_whole_batch(net, trainer, loss, data, label, contexts):
     trainer.step(len(data))
 
 
+def divided_by_their_number(net, loss, x, y, parts):
+    begin = 0
+    for size in parts:
+        with autograd.record():
+            own = slice(begin, begin + size)
+            value = loss(net(x[own]), y[own]).mean() / len(parts)
+        value.backward()
+        begin += size
+
+
+def not_divided(net, loss, x, y, parts):
+    begin = 0
+    for size in parts:
+        with autograd.record():
+            value = loss(net(x[begin : begin + size]), y[begin : begin + size]).mean()
+        value.backward()
+        begin += size
+
+
+def waits_each_time(net, trainer, loss, batches):
+    found = []
+    for x, y in batches:
+        with autograd.record():
+            value = loss(net(x), y)
+        value.backward()
+        trainer.step(len(x))
+        found.append(value.mean().asscalar())
+    return float(np.mean(found))
+
+
+def one_by_one(fits, first):
+    while fits(first + 1):
+        first += 1
+    return first
+
+
 @pytest.mark.parametrize(
     ("check", "answers", "hint"),
     [
+        ("one_layer", [lambda w1, b1, w2, b2: (nd.dot(w2, w1), b2)], "passes through the second"),
+        ("one_layer", [lambda w1, b1, w2, b2: (nd.dot(w1.T, w2.T), b2)], "(outputs, inputs)"),
+        ("one_layer", [lambda w1, b1, w2, b2: (2 * nd.dot(w2, w1), b2)], "in which order"),
+        ("faster", [lambda a, b: (a / b - 1, a / b - 1, a / b)], "share of the old time"),
+        ("faster", [lambda a, b: (1 - b / a, 1 - b / a, a / b)], "are 0.25"),
+        ("faster", [lambda a, b: (1 - b / a, a / b - 1, b / a)], "old time over the new"),
+        ("scaled_rate", [lambda rate, batch, larger: rate * larger / batch], "the linear rule"),
+        ("scaled_rate", [lambda rate, batch, larger: rate], "twice the rate"),
+        ("shares", [lambda s: [a / b for a, b in zip(s, s[1:])]], "add up to 1"),
+        (
+            "shares",
+            [lambda s: [(a - b) / (s[0] - s[-1]) for a, b in zip(s, s[1:])]],
+            "ratios multiply",
+        ),
+        ("accumulate", [not_divided], "times too large"),
+        ("accumulate", [divided_by_their_number], "in a smaller part"),
+        ("accumulate", [lambda *rest: 0], "there is no gradient"),
+        ("one_wait", [waits_each_time], "it waits 3 times"),
+        ("one_wait", [lambda *rest: 0.5], "the weights differ"),
+        ("waiting", [lambda stages, count: (stages - 1) / (stages * count)], "draw"),
+        ("largest_batch", [one_by_one], "double while it fits"),
+        ("largest_batch", [lambda fits, first: first], "your search says"),
         ("clock", [no_wait], "still computing"),
         ("clock", [waits_at_the_end], "queued before"),
         ("clock", [lambda function: 1 / 0], "ZeroDivisionError"),

@@ -14,7 +14,7 @@ def test_students_copies_lack_the_solutions_only(tmp_path):
     for path in NOTEBOOKS:
         whole, copy = nbformat.read(path, 4).cells, nbformat.read(tmp_path / path.name, 4).cells
         solutions = [cell for cell in whole if "solution" in cell.metadata.get("tags", [])]
-        assert 4 <= len(solutions) <= 6 or path.parent.name == "guides"
+        assert 4 <= len(solutions) <= 6
         kept = [cell.source for cell in whole if cell not in solutions]
         assert [cell.source for cell in copy] == kept
 
