@@ -43,11 +43,20 @@ def _ranges(run: Run):
     for name, value in run.figures.items():
         if not isinstance(value, (int, float)):
             continue
-        share = name.endswith(SHARES) and not 0 <= value <= 1
+        low, high = _limits(name)
         if not math.isfinite(value):
             yield f"counts as a success, and its {name} is {report.number(value)}"
-        elif (value < 0 and name not in SIGNED) or share or (name.endswith(("bleu", "chrf")) and value > 100):
+        elif not low <= value <= high:
             yield f"its {name} is {value:g}, which is impossible"
+
+
+def _limits(name: str) -> tuple[float, float]:
+    """Return the smallest and the largest value that a figure can have."""
+    if name.endswith(SHARES):
+        return 0, 1
+    if name.endswith(("bleu", "chrf")):
+        return 0, 100
+    return (-math.inf if name in SIGNED else 0), math.inf
 
 
 def _epochs(run: Run) -> list[str]:
