@@ -8,7 +8,7 @@ from mxopt.cli.main import main
 from mxopt.core.errors import RecordError
 from mxopt.report import html, pairs, results
 
-RECORDS = Path(__file__).parents[2] / "docs" / "results"
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "amd-epyc"
 
 
 def test_the_page_holds_everything_it_shows():
