@@ -4,7 +4,7 @@ from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 # In the order in which they are applied, each to the result of the one before.
-NAMES = ("fold_batch_norm", "dead_taps", "pad_channels", "relu6")
+NAMES = ("fold_batch_norm", "dead_taps", "pad_channels", "relu6", "pool_first")
 # Batch norms are folded only on request: trained filters have to be scaled again in every step, and
 # training did not become faster (benchmarks/README.md).
 USUAL = NAMES[1:]
@@ -14,7 +14,7 @@ def chosen(switch: str) -> tuple[str, ...]:
     """Return the names of the rewrites that a value of the switch selects.
 
     >>> chosen("usual")
-    ('dead_taps', 'pad_channels', 'relu6')
+    ('dead_taps', 'pad_channels', 'relu6', 'pool_first')
 
     Raises:
         PlanError: the value has a name that does not exist.

@@ -24,10 +24,11 @@ from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import rewrite
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
+from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 
 TOLERANCE = 1e-4
-REWRITES = dict(zip(NAMES, (fixed_norm, unseen_taps, whole_blocks, bounded_relu)))
+REWRITES = dict(zip(NAMES, (fixed_norm, unseen_taps, whole_blocks, bounded_relu, pool_first)))
 
 
 class Optimized(gluon.HybridBlock):

@@ -60,6 +60,31 @@ def test_unseen_taps_change_neither_outputs_nor_gradients(dilation, hybrid, bias
     assert_same(plain, rewritten)
 
 
+@pytest.mark.parametrize("pool", [nn.MaxPool2D(2), nn.MaxPool2D(3, 2, 1), nn.GlobalMaxPool2D()])
+def test_maxima_before_relu_change_neither_outputs_nor_gradients(pool):
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3, activation="relu", in_channels=3), pool, nn.Dense(2))
+    net.initialize(mx.init.Normal(1))
+    x = nd.random.normal(shape=(2, 3, 9, 9))
+    net(x)
+    fast = optimize(net, x, rewrites=["pool_first"])
+    assert fast.changes["maxima computed before ReLU"]
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
+
+
+def test_means_and_activations_that_are_read_twice_are_kept():
+    class Twice(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            x = F.relu(x)
+            return F.Pooling(x, kernel=(2, 2), pool_type="max").sum() + x.sum()
+
+    means = nn.HybridSequential()
+    means.add(nn.Activation("relu"), nn.AvgPool2D(2))
+    for net in (Twice(), means):
+        assert optimize(net, nd.ones((1, 2, 4, 4)), rewrites=["pool_first"]).changes == {}
+
+
 class Bounded(gluon.HybridBlock):
     """Two bounded convolutions, as in MobileNetV2."""
 
