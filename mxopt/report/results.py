@@ -188,8 +188,27 @@ def experiments_by_processor(folder: str | Path) -> dict[str, list[Experiment]]:
 
 
 def headline(folder: str | Path) -> report.Table | str:
-    """Return the README's table (:func:`mxopt.report.pairs.headline`)."""
-    return pairs.headline(experiments_by_processor(folder))
+    """Return the README's tables (:func:`mxopt.report.pairs.headline`).
+
+    The chapter's notebooks have one, and each guide one of its own, with a heading.
+    """
+    homes = processors(folder) or {"": Path(folder)}
+    sections: dict[str, dict[str, list[Experiment]]] = {}
+    for name, home in homes.items():
+        for path, experiment in read_experiments(home):
+            found = sections.setdefault(_section(path.parent.name), {n: [] for n in homes})
+            found[name].append(experiment)
+    tables = {section: pairs.headline(found) for section, found in sections.items()}
+    named = {section: table for section, table in tables.items() if table != pairs.NO_HEADLINE}
+    if len(named) < 2:
+        return next(iter(named.values()), pairs.NO_HEADLINE)
+    return "\n\n".join(f"### {section}\n\n{table}" for section, table in named.items())
+
+
+def _section(notebook: str) -> str:
+    """Return the heading of a notebook's results, by the name of its folder."""
+    guide = notebook.replace("_", " ")
+    return "The chapter" if notebook.startswith("8_") else f"Guide: {guide}"
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:

@@ -101,6 +101,16 @@ def measured(of_two, tmp_path):
     return shutil.copytree(of_two, tmp_path, dirs_exist_ok=True)
 
 
+def test_each_guide_has_a_table_of_its_own_in_the_readme(measured):
+    assert "###" not in str(results.headline(measured))
+    for processor in ("epyc", "xeon"):
+        shutil.copytree(measured / processor / "8_1", measured / processor / "nine_tips")
+    chapter, guide = str(results.headline(measured)).split("\n\n### ")
+    assert chapter.startswith("### The chapter\n\n| experiment |")
+    assert guide.startswith("Guide: nine tips\n\n| experiment |")
+    assert chapter.count("demo: slow") == guide.count("demo: slow") == 1
+
+
 def test_every_processor_has_its_page(measured):
     assert list(results.processors(measured)) == ["epyc", "xeon"]
     assert results.processors(measured / "epyc") == {}
