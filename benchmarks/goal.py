@@ -12,6 +12,9 @@ import numpy as np
 from benchmarks.arms import apart, exported, run_peer
 from mxopt.core.plan import Plan
 
+# Options of the recipe that a peer's network has too.
+SIZES = ("bias", "hidden", "channels")
+
 
 def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options) -> dict:
     """Train the recipe ``fashion_mnist``.
@@ -45,7 +48,7 @@ def _peer(plan, write, checks, options, given) -> dict:
     steps = -(-made["samples"] // plan.batch_size)
     job = {
         "network": "GarmentNet", "exchange": str(folder), "given": given,
-        "sizes": {name: options[name] for name in ("bias", "hidden") if name in options},
+        "sizes": {name: options[name] for name in SIZES if name in options},
         "rates": made["rates"], "beta2": plan.beta2, "weight_decay": plan.weight_decay,
         "batch_size": plan.batch_size, "smoothing": plan.label_smoothing,
         "stops": sorted({*(round(steps * number / checks) for number in range(1, checks)), steps}),

@@ -10,18 +10,20 @@ class GarmentNet(nn.Module):
     Args:
         bias: whether the layers have biases.
         hidden: units of the first dense layer; 0 leaves the layer out.
+        channels: channels of both convolutions.
     """
 
-    def __init__(self, bias: bool = True, hidden: int = 512):
+    def __init__(self, bias: bool = True, hidden: int = 512, channels=(32, 64)):
         super().__init__()
+        first, second = channels
         # The numbers of the layers are those in MXNet, where pooling is a layer too.
         self.features = nn.ModuleDict(
             {
-                "0": nn.Conv2d(1, 32, 3, padding=1, bias=bias),
-                "2": nn.Conv2d(32, 64, 3, padding=1, bias=bias),
+                "0": nn.Conv2d(1, first, 3, padding=1, bias=bias),
+                "2": nn.Conv2d(first, second, 3, padding=1, bias=bias),
             }
         )
-        units = [64 * 7 * 7, *([hidden] if hidden else []), 10]
+        units = [second * 7 * 7, *([hidden] if hidden else []), 10]
         self.head = nn.Sequential(
             *(nn.Linear(inputs, outputs, bias) for inputs, outputs in zip(units, units[1:]))
         )

@@ -17,9 +17,9 @@ from mxopt.data import sources
 from mxopt.data.fashion_mnist import FashionMNIST
 
 CLASSES = 10
-# Channels of the two convolutions, and the values that are left of an image behind them.
+# Channels of the two convolutions, and the positions that are left of an image behind them.
 _CHANNELS = (32, 64)
-_FLAT = 64 * 7 * 7
+_POSITIONS = 7 * 7
 
 
 class GarmentNet(gluon.HybridBlock):
@@ -30,26 +30,30 @@ class GarmentNet(gluon.HybridBlock):
     Args:
         bias: whether the layers have biases.
         hidden: units of the first dense layer; 0 leaves the layer out, as :func:`merged` does.
+        channels: channels of both convolutions.
 
     Attributes:
+        channels: as above.
         features: the convolutions, up to the flattened images.
         head: the dense layers.
     """
 
-    def __init__(self, bias: bool = True, hidden: int = 512, **kwargs):
+    def __init__(self, bias: bool = True, hidden: int = 512, channels=_CHANNELS, **kwargs):
         super().__init__(**kwargs)
+        self.channels = tuple(channels)
         with self.name_scope():
             self.features = nn.HybridSequential()
-            for channels, inputs in zip(_CHANNELS, (1, *_CHANNELS)):
+            for outputs, inputs in zip(self.channels, (1, *self.channels)):
                 self.features.add(
-                    nn.Conv2D(channels, 3, padding=1, activation="relu", use_bias=bias,
+                    nn.Conv2D(outputs, 3, padding=1, activation="relu", use_bias=bias,
                               in_channels=inputs),
                     nn.MaxPool2D(2, 2),
                 )  # fmt: skip
             self.features.add(nn.Flatten())
             self.head = nn.HybridSequential()
             units = [*([hidden] if hidden else []), CLASSES]
-            for inputs, outputs in zip([_FLAT, *units], units):
+            flat = self.channels[-1] * _POSITIONS
+            for inputs, outputs in zip([flat, *units], units):
                 self.head.add(nn.Dense(outputs, use_bias=bias, in_units=inputs))
 
     def hybrid_forward(self, F, images):
@@ -74,7 +78,7 @@ def merged(net: GarmentNet) -> GarmentNet:
     first, second = net.head
     bias = first.bias is not None
     contexts = first.weight.list_ctx()
-    one = GarmentNet(bias, hidden=0)
+    one = GarmentNet(bias, 0, net.channels)
     one.initialize(ctx=contexts)
     kept = zip(one.features.collect_params().values(), net.features.collect_params().values())
     for copy, parameter in kept:
@@ -85,6 +89,49 @@ def merged(net: GarmentNet) -> GarmentNet:
         b1, b2 = first.bias.data(contexts[0]), second.bias.data(contexts[0])
         one.head[0].bias.set_data(nd.dot(w2, b1) + b2)
     return one
+
+
+def narrowed(net: GarmentNet, channels) -> GarmentNet:
+    """Return a network of the strongest channels of another one.
+
+    Of each convolution those channels are kept whose filters have the largest L1 norms (Li et al.,
+    "Pruning Filters for Efficient ConvNets", 2017, section 3.1), in their order, and of the layer
+    after it the weights that read them.
+
+    Args:
+        net: an initialised network; it is not changed.
+        channels: channels of both convolutions of the new network.
+
+    Raises:
+        PlanError: there are not as many channels.
+    """
+    channels = tuple(channels)
+    if len(channels) != 2 or not all(0 < n <= most for n, most in zip(channels, net.channels)):
+        raise PlanError(f"channels={list(channels)} cannot be chosen among {list(net.channels)}")
+    first, second = (layer for layer in net.features if isinstance(layer, nn.Conv2D))
+    bias = first.bias is not None
+    context = first.weight.list_ctx()[0]
+    found = GarmentNet(bias, net.head[0].weight.shape[0] if len(net.head) == 2 else 0, channels)
+    found.initialize(ctx=first.weight.list_ctx())
+    rows = []
+    for layer, count in zip((first, second), channels):
+        norms = abs(layer.weight.data(context)).sum(axis=(1, 2, 3))
+        rows.append(nd.topk(norms, k=count).sort())
+    into = (layer for layer in found.features if isinstance(layer, nn.Conv2D))
+    for layer, new, kept, read in zip((first, second), into, rows, (None, rows[0])):
+        weight = layer.weight.data(context).take(kept)
+        new.weight.set_data(weight if read is None else weight.take(read, axis=1))
+        if bias:
+            new.bias.set_data(layer.bias.data(context).take(kept))
+    old, new = net.head[0], found.head[0]
+    weight = old.weight.data(context).reshape((0, net.channels[-1], _POSITIONS))
+    new.weight.set_data(weight.take(rows[1], axis=1).reshape((0, -1)))
+    if bias:
+        new.bias.set_data(old.bias.data(context))
+    if len(net.head) == 2:
+        for name in ("weight", "bias")[: 1 + bias]:
+            getattr(found.head[1], name).set_data(getattr(net.head[1], name).data(context))
+    return found
 
 
 def prepare(image, label):
@@ -102,6 +149,7 @@ def fashion_mnist(
     limit: int | None = None,
     bias: bool = True,
     hidden: int = 512,
+    channels=_CHANNELS,
     stand_in: bool = False,
 ) -> Recipe:
     """Return the recipe of the first guide: garments, and the network of its source.
@@ -111,15 +159,18 @@ def fashion_mnist(
         limit: maximum number of images in each split; None for all.
         bias: whether the layers have biases.
         hidden: units of the first dense layer; 0 leaves the layer out.
+        channels: channels of both convolutions.
         stand_in: whether to take the drawn garments even if the real ones are available.
 
     Raises:
-        PlanError: ``limit`` or ``hidden`` cannot be.
+        PlanError: ``limit``, ``hidden`` or ``channels`` cannot be.
     """
     if limit is not None and limit < 1:
         raise PlanError(f"limit={limit} must be at least 1 image, or None for all")
     if hidden < 0:
         raise PlanError(f"hidden={hidden} must be a number of units, or 0 for no such layer")
+    if len(channels) != 2 or not all(isinstance(n, int) and n > 0 for n in channels):
+        raise PlanError(f"channels={channels} must be two numbers of channels, such as [32, 64]")
 
     def data() -> Data:
         folder = root or (sources.stand_in("fashion-mnist").path if stand_in else None)
@@ -130,7 +181,7 @@ def fashion_mnist(
         return Data(**splits, transform=prepare, kind=found.kind, origin=found.origin)
 
     def network(contexts):
-        net = GarmentNet(bias, hidden)
+        net = GarmentNet(bias, hidden, channels)
         net.initialize(init.Xavier(), ctx=contexts)
         return net
 

@@ -9,7 +9,7 @@ from mxnet import nd
 
 from mxopt import Plan, recipes
 from mxopt.core.errors import PlanError
-from mxopt.recipes.fashion_mnist.recipe import GarmentNet, merged
+from mxopt.recipes.fashion_mnist.recipe import GarmentNet, merged, narrowed
 from mxopt.train import fit
 
 
@@ -44,9 +44,37 @@ def test_two_dense_layers_are_merged_into_one_that_computes_the_same(bias):
         merged(one)
 
 
+@pytest.mark.parametrize(("bias", "hidden"), [(True, 512), (False, 0)])
+def test_channels_that_compute_nothing_can_be_left_out(bias, hidden):
+    mx.random.seed(2)
+    net = GarmentNet(bias, hidden)
+    net.initialize(mx.init.Xavier())
+    first, second = net.features[0], net.features[2]
+    # Every other channel of the first convolution, and the last eight of the second, are zero.
+    for layer, zero in ((first, slice(1, None, 2)), (second, slice(56, None))):
+        weight = layer.weight.data()
+        weight[zero] = 0
+        if bias:
+            layer.bias.set_data(nd.random.normal(shape=layer.bias.shape))
+            layer.bias.data()[zero] = 0
+    images = nd.random.uniform(shape=(5, 1, 28, 28))
+    small = narrowed(net, (16, 56))
+    assert small.channels == (16, 56)
+    assert size(small) < 0.95 * size(net)
+    np.testing.assert_allclose(small(images).asnumpy(), net(images).asnumpy(), rtol=1e-4, atol=1e-5)
+    assert narrowed(net, (8, 8)).channels == (8, 8)
+    for wrong in ((33, 64), (0, 1), (1,)):
+        with pytest.raises(PlanError, match="cannot be chosen among"):
+            narrowed(net, wrong)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"limit": 0}, "limit=0 must be"), ({"hidden": -1}, "hidden=-1 must be")],
+    [
+        ({"channels": [0, 3]}, "two numbers of channels"),
+        ({"limit": 0}, "limit=0 must be"),
+        ({"hidden": -1}, "hidden=-1 must be"),
+    ],
 )
 def test_sizes_that_cannot_be_are_refused(options, message):
     with pytest.raises(PlanError, match=message):
