@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 
@@ -68,6 +69,24 @@ def toy(
         "metric": mx.metric.Accuracy,
     }
     return Recipe("toy", **{**parts, **replaced})
+
+
+class Forbidden(gluon.data.Dataset):
+    """A split that nobody may read."""
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        raise AssertionError("this split was read")
+
+
+def untested() -> Recipe:
+    """Return the recipe with a test split that raises an error when it is read."""
+    made = toy()
+    return dataclasses.replace(
+        made, data=lambda: dataclasses.replace(made.data(), test=Forbidden())
+    )
 
 
 def overflowing(after: int = 12) -> Recipe:

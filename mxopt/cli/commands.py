@@ -127,6 +127,72 @@ def find_batch(chosen) -> int:
     return 0 if found else 1
 
 
+def find_rate(chosen) -> int:
+    """Suggest a learning rate, and plot the losses that it was read from."""
+    from mxopt import measure, recipes, report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure.learning_rate import RANGE_TEST
+    from mxopt.report import learning_rates
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    options = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    options.update(lowest=chosen.lowest, highest=chosen.highest, steps=chosen.steps)
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    run = measure.run(RANGE_TEST, plan, folder / "range-01.jsonl", options)
+    if not run.ok:
+        return _ended(run)
+    picture = folder / "range.png"
+    learning_rates.plot(run).savefig(picture, dpi=130, bbox_inches="tight")
+    for name, value in run.figures.items():
+        if name.endswith("_rate"):
+            print(f"{report.figure_name(name):24s} {value:.3g}")
+    print(f"plot: {picture}")
+    return 0
+
+
+def search(chosen) -> int:
+    """Search hyper-parameters, and print every trial and the best plan."""
+    from mxopt import recipes, report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure import search as searching
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    options = dict(_option(word) for word in chosen.option)
+    space = {}
+    for word in chosen.space:
+        name, _, text = word.partition("=")
+        space[name] = searching.Range.parse(text)
+    folder = chosen.results or lab.new_results_folder()
+    print(f"trials: {folder}")
+
+    def seen(number, run):
+        own = {name: run.plan.as_dict().get(name, run.options.get(name)) for name in space}
+        values = " ".join(f"{name}={_short(value)}" for name, value in own.items())
+        score = run.figures.get(chosen.objective)
+        said = run.reason if score is None else f"{chosen.objective} {report.number(score)}"
+        print(f"trial {number}: {values}: {said}", flush=True)
+
+    study = searching.search(
+        chosen.recipe, plan, space, folder, options=options, trials=chosen.trials,
+        minutes=chosen.minutes, objective=chosen.objective, sampler=chosen.sampler,
+        pruner=chosen.pruner, seen=seen,
+    )  # fmt: skip
+    best, own = searching.best_plan(plan, study)
+    words = [f"{name}={value}" for name, (_, value) in Plan().diff(best).items()]
+    words += [f"--option {name}={json.dumps(v)}" for name, v in {**options, **own}.items()]
+    print(f"best of {len(study.trials)}: {chosen.objective} {report.number(study.best_value)}")
+    print(f"mxopt run {chosen.recipe} {' '.join(words)}")
+    return 0
+
+
+def _short(value) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value).strip('"')
+
+
 def advise(chosen) -> int:
     """Say what may make a recorded run faster, and with which command to measure it."""
     from mxopt.core import packed

@@ -212,6 +212,42 @@ def _parser() -> argparse.ArgumentParser:
         "--results", type=Path, metavar="FOLDER", help="folder for the trials' records"
     )
 
+    rate = command(
+        "find-rate", commands.find_rate, "suggest a learning rate, from one short training"
+    )
+    trained(rate, "the plan; its learning rate and schedule have no effect")
+    rate.add_argument("--lowest", type=float, default=1e-7, help="first rate; default: 1e-7")
+    rate.add_argument("--highest", type=float, default=10.0, help="last rate; default: 10")
+    rate.add_argument("--steps", type=int, default=120, help="updates in between; default: 120")
+    rate.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="folder for the record and the plot"
+    )
+
+    search = command(
+        "search", commands.search, "search hyper-parameters with Optuna, each trial in its process"
+    )
+    trained(search, "the plan; what is searched is in --space")
+    search.add_argument(
+        "--space",
+        nargs="+",
+        required=True,
+        metavar="NAME=RANGE",
+        help="float:LOW:HIGH, int:LOW:HIGH[:STEP], both with :log if wanted, choice:A,B, or bool",
+    )
+    search.add_argument("--trials", type=int, default=50, help="trials in all; default: 50")
+    search.add_argument("--minutes", type=float, help="no trial begins later; default: no limit")
+    search.add_argument(
+        "--objective", default="validation_accuracy", metavar="FIGURE", help="what is maximised"
+    )
+    search.add_argument("--sampler", choices=("tpe", "random"), default="tpe")
+    search.add_argument("--pruner", choices=("hyperband", "median", "none"), default="hyperband")
+    search.add_argument(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the trials; a search that is there goes on; default: a new one",
+    )
+
     launch = command(
         "launch", commands.launch, "run your own Gluon script with faster environment settings"
     )

@@ -59,6 +59,9 @@ class Plan:
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
         blocktime: milliseconds that an idle thread of Intel's OpenMP spins before it sleeps;
             ``None`` is 1. Only with ``openmp=intel``, whose own default is 200.
+        blas: library of matrix products for ``dot``, ``batch_dot`` and linear algebra: ``default``
+            (the wheel's OpenBLAS of 2021), ``mkl`` (the package ``mkl``), ``openblas`` (the
+            system's).
         allocator: which freed blocks glibc returns to the system: ``default`` (those above a
             threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none);
             or another library in place of glibc's malloc: ``jemalloc``, ``tcmalloc``.
@@ -96,12 +99,13 @@ class Plan:
             parameter server), ``horovod`` (all-reduce, where Horovod is installed).
         processes: number of processes that train together, on one machine or on several.
     Optimisation:
-        optimizer: ``sgd`` or ``adam``.
+        optimizer: ``sgd``, ``adam``, or for large batches ``lars`` (You et al., 2017: SGD with a
+            rate for each layer) or ``lamb`` (You et al., 2020: Adam with a rate for each layer).
         batch_size: samples for each step, over all devices of all processes.
         learning_rate: learning rate of the optimizer.
-        momentum: momentum of SGD.
-        beta2: decay rate of Adam's squared gradients: 0.98, as for the Transformer, or 0.999, the
-            default of MXNet and PyTorch. That of the gradients is 0.9.
+        momentum: momentum of SGD and LARS.
+        beta2: decay rate of Adam's and LAMB's squared gradients: 0.98, as for the Transformer, or
+            0.999, the default of MXNet and PyTorch. That of the gradients is 0.9.
         weight_decay: weight decay of the optimizer.
         label_smoothing: share of the target that is spread over all classes, such as 0.1.
         clip_norm: largest L2 norm of all gradients together; ``None`` does not clip.
@@ -115,6 +119,9 @@ class Plan:
             average is validated and tested. ``None`` does not average.
         grad_accumulation: number of batches whose gradients are summed before one update. The
             update equals that of one batch of their total size.
+        sparsity: share of each layer's weights that are set to zero, such as 0.75; 0 prunes none.
+        prune_from: epoch, or fraction of one, at which pruning begins.
+        prune_until: epoch at which ``sparsity`` is reached; ``None`` is half of the training.
         epochs: passes over the training set.
         seed: seed of the initial weights and of the order of the samples.
 
@@ -128,6 +135,7 @@ class Plan:
     affinity: str = choice("none", "compact")
     openmp: str = choice("default", "intel")
     blocktime: int | None = at_least(0, None)
+    blas: str = choice("default", "mkl", "openblas")
     allocator: str = choice("default", "keep", "return", "jemalloc", "tcmalloc")
     pages: str = choice("default", "huge")
     hybridize: str = choice("no", "yes", "static", "fused")
@@ -147,7 +155,7 @@ class Plan:
     kvstore: str = choice("none", "dist_sync", "horovod")
     processes: int = at_least(1, 1)
     batch_size: int = at_least(1, 4)
-    optimizer: str = choice("sgd", "adam")
+    optimizer: str = choice("sgd", "adam", "lars", "lamb")
     learning_rate: float = at_least(0, 0.1)
     momentum: float = at_least(0, 0.0)
     beta2: float = at_least(0, 0.98)
@@ -160,6 +168,9 @@ class Plan:
     swa_start: float | None = at_least(0, None)
     ema_decay: float | None = at_least(0, None)
     grad_accumulation: int = at_least(1, 1)
+    sparsity: float = at_least(0, 0.0)
+    prune_from: float = at_least(0, 0)
+    prune_until: float | None = at_least(0, None)
     epochs: int = at_least(1, 1)
     seed: int = at_least(0, 0)
 
@@ -172,11 +183,14 @@ class Plan:
             if "least" in switch.metadata:
                 _check_number(name, value, switch.metadata["least"])
         self.device_indices  # noqa: B018  (checks the syntax of devices)
-        if self.optimizer == "adam" and self.momentum:
-            raise PlanError(f"momentum={self.momentum} is SGD's; with Adam leave it at 0")
+        adaptive = self.optimizer in ("adam", "lamb")
+        if adaptive and self.momentum:
+            raise PlanError(
+                f"momentum={self.momentum} is SGD's; with {self.optimizer} leave it at 0"
+            )
         if self.beta2 >= 1:
             raise PlanError(f"beta2={self.beta2} must be below 1, such as 0.999")
-        if self.optimizer != "adam" and self.beta2 != Plan.beta2:
+        if not adaptive and self.beta2 != Plan.beta2:
             raise PlanError(f"beta2={self.beta2} is Adam's; with {self.optimizer} leave it out")
         for rule in RULES:
             rule(self)

@@ -7,10 +7,12 @@ import os
 
 from mxopt.core import plan as _plan
 from mxopt.core.errors import DeviceError
+from mxopt.methods.blas import BLAS
 from mxopt.methods.bucketing import Bucketing
 from mxopt.methods.cpu_operators import CpuOperators
 from mxopt.methods.data_parallel import DataParallel
 from mxopt.methods.engine import Engine
+from mxopt.methods.ensembles import Ensembles
 from mxopt.methods.exponential_moving_average import ExponentialMovingAverage
 from mxopt.methods.fused_loss import FusedLoss
 from mxopt.methods.gradient_accumulation import GradientAccumulation
@@ -22,14 +24,18 @@ from mxopt.methods.input_pipeline import InputPipeline
 from mxopt.methods.kvstore import KVStore
 from mxopt.methods.label_smoothing import LabelSmoothing
 from mxopt.methods.layer_freezing import LayerFreezing
+from mxopt.methods.lr_range_test import LRRangeTest
 from mxopt.methods.lr_schedule import LRSchedule
 from mxopt.methods.memory_allocator import MemoryAllocator
+from mxopt.methods.mesh import TensorParallel
 from mxopt.methods.method import Method, TrainingRun
 from mxopt.methods.model_parallel import ModelParallel
 from mxopt.methods.opencv_transforms import OpenCVTransforms
 from mxopt.methods.openmp import OpenMP
 from mxopt.methods.precision import Precision
 from mxopt.methods.progressive_resizing import ProgressiveResizing
+from mxopt.methods.pruning import Pruning
+from mxopt.methods.record_files import RecordFiles
 from mxopt.methods.relu6_stages import ReLU6Stages
 from mxopt.methods.shared_memory_loader import SharedMemoryLoader
 from mxopt.methods.space_to_batch import SpaceToBatch
@@ -39,10 +45,12 @@ METHODS: tuple[type[Method], ...] = (
     # the environment of the process
     Engine,
     OpenMP,
+    BLAS,
     MemoryAllocator,
     # devices and processes
     DataParallel,
     ModelParallel,
+    TensorParallel,
     KVStore,
     # the network
     SpaceToBatch,
@@ -55,18 +63,23 @@ METHODS: tuple[type[Method], ...] = (
     Precision,
     Hybridize,
     # the samples
+    RecordFiles,
     InputPipeline,
     SharedMemoryLoader,
     Bucketing,
     ProgressiveResizing,
     # the updates
     LabelSmoothing,
+    LRRangeTest,
     LRSchedule,
     GradientClipping,
     GradientClippingByValue,
     GradientAccumulation,
+    Pruning,  # before averages, which are then of pruned weights
     WeightAveraging,
     ExponentialMovingAverage,
+    # after training
+    Ensembles,
 )
 
 __all__ = [

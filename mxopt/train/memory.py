@@ -190,7 +190,7 @@ def explained(plan: Plan):
 
 def _weights(net: gluon.Block, shapes: dict, plan: Plan, devices: int) -> int:
     """Return the bytes for weights, gradients and optimizer states that a device still needs."""
-    states = {"sgd": int(plan.momentum > 0), "adam": 2}[plan.optimizer]
+    states = {"adam": 2, "lamb": 2}.get(plan.optimizer, int(plan.momentum > 0))
     states += sum(method.weight_copies(plan) for method in METHODS)
     total = 0
     for parameter in net.collect_params().values():

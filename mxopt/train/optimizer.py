@@ -28,6 +28,8 @@ def make_trainer(
     own = {
         "sgd": {"momentum": plan.momentum},
         "adam": {"beta1": 0.9, "beta2": plan.beta2, "epsilon": 1e-9},
+        "lars": {"momentum": plan.momentum},
+        "lamb": {"beta1": 0.9, "beta2": plan.beta2},
     }
     options = {"learning_rate": plan.learning_rate, "wd": plan.weight_decay}
     options.update(own[plan.optimizer], **precision.optimizer_options)

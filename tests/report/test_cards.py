@@ -72,12 +72,12 @@ def generated():
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
 def test_every_card_has_the_front_matter_the_headings_and_two_sentences(path):
     found = card.read_card(path)
-    assert found.switches
+    assert found.switches or "There is no switch of the plan" in found.text
     assert found.tested_on
     what = found.text.split("## What it does\n")[1].split("\n## ")[0].strip()
     assert len(re.findall(r"\.(?=\s|$)", what)) == 2, what
     use = found.text.split("## Use it\n")[1].split("\n## ")[0]
-    assert any(f"{name}=" in use for name in found.names)
+    assert not found.names or any(f"{name}=" in use for name in found.names)
     assert BLOCK.search(use)
 
 

@@ -172,6 +172,18 @@ def test_adam_learns_the_toy_too():
         plan.replace(momentum=0.9)
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "switches"),
+    [("lars", {"momentum": 0.9, "learning_rate": 1.0}), ("lamb", {"learning_rate": 0.1})],
+)
+def test_optimizers_for_large_batches_learn_the_toy(optimizer, switches):
+    plan = Plan(batch_size=4, epochs=20, optimizer=optimizer, **switches)
+    figures, events = fitted(plan)
+    assert figures["test_accuracy"] > 0.9
+    losses = [epoch["train_loss"] for epoch in of(events, "epoch")]
+    assert losses[-1] < 0.5 * losses[0]
+
+
 def test_the_decay_rate_of_adams_squares_is_the_plans():
     plan = Plan(batch_size=4, epochs=2, optimizer="adam", learning_rate=0.05)
     losses = {rate: fitted(plan.replace(beta2=rate))[0]["train_loss"] for rate in (0.98, 0.5)}

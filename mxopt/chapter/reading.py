@@ -1,0 +1,135 @@
+"""Workload: read the images of a data set that is stored in different ways, and train nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
+
+# How the images are stored and who reads them.
+STORAGE = ("files", "record", "native")
+
+
+def read(
+    plan: Plan,
+    write,
+    folder: str,
+    storage: str = "files",
+    images: int = 20_000,
+    cold: bool = False,
+) -> dict:
+    """Read images of garments, as PNG files or from a record file, once.
+
+    Args:
+        plan: batch size, ``num_workers`` (threads, with ``storage="native"``), and seed.
+        write: called with the name and the fields of each event.
+        folder: where the images are stored; they are written if they are not there.
+        storage: ``files`` (a file for each image, Gluon's ``ImageFolderDataset``), ``record`` (a
+            record file, Gluon's ``ImageRecordDataset``), or ``native`` (the record file, read by
+            MXNet's ``ImageRecordIter``).
+        images: number of images.
+        cold: whether the files are dropped from the system's cache before.
+
+    Returns:
+        ``images_per_second`` and ``seconds`` of one pass over all images, decoded and in batches;
+        ``first_seconds`` until the first batch; ``bytes`` of all files, ``checksum``, the sum of
+        all pixels, the same for all kinds of storage.
+
+    Raises:
+        PlanError: there is no such storage.
+    """
+    if storage not in STORAGE:
+        raise PlanError(f"storage={storage!r} is not a choice; take one of {', '.join(STORAGE)}")
+    home = stored(Path(folder), images)
+    paths = sorted(home.glob("images/*/*.png")) if storage == "files" else [home / "all.rec"]
+    if cold:
+        drop_from_cache(paths)
+    size = sum(path.stat().st_size for path in paths)
+    begin, first, total, count = time.perf_counter(), None, 0.0, 0
+    for batch in _batches(plan, home, storage):
+        pixels = batch.astype("float64").sum()
+        total += float(pixels.asscalar())
+        count += len(batch)
+        first = first or time.perf_counter() - begin
+    seconds = time.perf_counter() - begin
+    write("data", kind="real", origin=str(home.name), images=count)
+    return {
+        "seconds": seconds,
+        "images_per_second": count / seconds,
+        "first_seconds": first,
+        "bytes": size,
+        "checksum": total,
+    }
+
+
+def stored(folder: Path, images: int) -> Path:
+    """Return a folder with the images as files and as a record file; write them if necessary.
+
+    Args:
+        folder: gets a folder for this number of images.
+        images: number of images of Fashion-MNIST's training split.
+    """
+    import cv2
+
+    from mxopt.data.fashion_mnist import FashionMNIST
+    from mxopt.methods.record_files.files import write_images
+
+    home = folder / f"garments-{images}"
+    if home.exists():
+        return home
+    unfinished = folder / f".garments-{images}-{os.getpid()}"
+    garments = FashionMNIST("train").take(images)
+    for index in range(len(garments)):
+        image, label = garments[index]
+        path = unfinished / "images" / str(label) / f"{index:05d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), image.asnumpy())
+    write_images(garments, unfinished / "all.rec")
+    try:
+        unfinished.rename(home)
+    except OSError:  # another process was faster
+        shutil.rmtree(unfinished)
+    return home
+
+
+def drop_from_cache(paths: list[Path]) -> None:
+    """Ask the system to forget the content of files, so that they are read from the disk again.
+
+    Args:
+        paths: files that are not being written.
+    """
+    os.sync()
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(handle)
+
+
+def _batches(plan: Plan, home: Path, storage: str) -> Iterator:
+    """Yield every image once, in batches of uint8."""
+    from mxnet import gluon
+
+    from mxopt.methods.record_files.files import native_reader
+
+    if storage == "native":
+        reader = native_reader(home / "all.rec", (1, 28, 28), plan.batch_size,
+                               max(1, plan.num_workers), dtype="uint8")  # fmt: skip
+        for batch in reader:
+            yield batch.data[0][: plan.batch_size - batch.pad]
+        return
+    kinds = gluon.data.vision.datasets
+    found = (
+        kinds.ImageFolderDataset(str(home / "images"), flag=0)
+        if storage == "files"
+        else kinds.ImageRecordDataset(str(home / "all.rec"), flag=0)
+    )
+    loader = gluon.data.DataLoader(found, plan.batch_size, num_workers=plan.num_workers)
+    for images, _ in loader:
+        yield images

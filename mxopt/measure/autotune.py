@@ -1,0 +1,124 @@
+"""Settings of the input pipeline that suit a machine, found by coordinate ascent.
+
+One setting after the other is moved to its neighbours, and the best is kept, until none of them
+helps (as ``tf.data``'s AUTOTUNE climbs by measured throughput). Trials measure how many samples a
+second are loaded, without training; their result is kept for each machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from mxopt.core import atomic
+from mxopt.core.errors import PlanError
+
+# How much better a neighbour has to be: less is noise.
+BETTER = 1.03
+# How many values a step may skip: the first worker is no faster than none, the second one is.
+BEYOND = 2
+
+
+def climb(
+    rate: Callable[[dict], float],
+    choices: Mapping[str, Sequence],
+    start: Mapping | None = None,
+    seconds: float = float("inf"),
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[dict, list[tuple[dict, float]]]:
+    """Return the best settings that coordinate ascent finds, and all trials.
+
+    >>> best, trials = climb(lambda s: -(s["x"] - 3) ** 2 - abs(s["y"]) + 99,
+    ...                      {"x": range(6), "y": [0, 1, 2]})
+    >>> best, len(trials) < 18
+    ({'x': 3, 'y': 0}, True)
+
+    Args:
+        rate: how good some settings are, more being better; 0 if they are impossible.
+        choices: the values of each setting, in order; neighbours are next to each other.
+        start: settings to begin with; the first value of each if not given.
+        seconds: no trial begins later than this after the start.
+        clock: returns the seconds of a clock.
+
+    Returns:
+        The settings, and ``(settings, rate)`` of every trial in order.
+
+    Raises:
+        PlanError: there is nothing to choose, or the start is not among the choices.
+    """
+    if not choices or not all(choices.values()):
+        raise PlanError("there is nothing to choose: give some values for each setting")
+    at = {name: values[0] for name, values in choices.items()}
+    at.update(start or {})
+    for name, value in at.items():
+        if name not in choices or value not in choices[name]:
+            raise PlanError(f"{name}={value!r} is none of {list(choices.get(name, []))}")
+    begin, tried = clock(), {}
+
+    def measured(settings: dict) -> float:
+        key = tuple(settings.items())
+        if key not in tried:
+            tried[key] = rate(dict(settings))
+        return tried[key]
+
+    def out_of_time() -> bool:
+        return clock() - begin > seconds
+
+    best, idle = measured(at), 0
+    for name in itertools.cycle(choices):
+        before = dict(at)
+        for direction in (1, -1):
+            reach = 1
+            while not out_of_time():
+                place = list(choices[name]).index(at[name]) + direction * reach
+                if not 0 <= place < len(choices[name]):
+                    break
+                other = {**at, name: choices[name][place]}
+                found = measured(other)
+                if found >= BETTER * best:
+                    at, best, reach = other, found, 1
+                elif reach == BEYOND:
+                    break
+                else:
+                    reach += 1
+            if at != before:
+                break  # the other side was left behind
+        idle = 0 if at != before else idle + 1
+        if idle == len(choices) or out_of_time():
+            return at, [(dict(key), value) for key, value in tried.items()]
+    raise AssertionError("cycle ends never")
+
+
+def kept(path: Path, key: str) -> dict | None:
+    """Return the settings that were found before; None if there are none.
+
+    Args:
+        path: file of :func:`keep`.
+        key: what was tuned on which machine.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8")).get(key)
+    except (OSError, ValueError):
+        return None
+
+
+def keep(path: Path, key: str, settings: dict) -> None:
+    """Keep settings for the next time.
+
+    Args:
+        path: JSON file, which is made if necessary.
+        key: what was tuned on which machine.
+        settings: the settings.
+
+    Raises:
+        MxoptError: the file cannot be written.
+    """
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.replace_text(path, json.dumps({**known, key: settings}, indent=1) + "\n")

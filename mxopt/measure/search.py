@@ -1,0 +1,284 @@
+"""Search of hyper-parameters: Optuna chooses, each trial is a training in a process of its own.
+
+Only the training and the validation split are read; the test split is replaced by a part of the
+validation split, and is left for the network that is chosen in the end. Trials are kept in a
+journal, so that a search that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from mxopt.core.errors import DeviceError, MxoptError, PlanError
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure.options import check as check_options
+from mxopt.measure.process import run
+
+TRIAL = "mxopt.measure.search:trial"
+JOURNAL = "study.log"
+PRUNED = "stopped early"
+SAMPLERS = ("tpe", "random")
+PRUNERS = ("hyperband", "median", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The values of one hyper-parameter.
+
+    Attributes:
+        kind: ``float``, ``int``, ``choice`` or ``bool``.
+        values: lowest and highest value, or the choices.
+        log: whether a number is drawn on a logarithmic scale.
+        step: distance of whole numbers.
+    """
+
+    kind: str
+    values: tuple
+    log: bool = False
+    step: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Return the range that is written as ``float:1e-4:1e-2:log`` or ``choice:64,128``.
+
+        >>> Range.parse("int:64:512:64")
+        Range(kind='int', values=(64, 512), log=False, step=64)
+
+        Args:
+            text: the kind and its values, separated by colons.
+
+        Raises:
+            PlanError: it is not of that form.
+        """
+        kind, *rest = text.split(":")
+        log = rest[-1:] == ["log"]
+        rest = rest[:-1] if log else rest
+        try:
+            if kind == "bool" and not rest:
+                return cls("choice", (False, True))
+            if kind == "choice" and len(rest) == 1:
+                return cls("choice", tuple(_value(word) for word in rest[0].split(",")))
+            number = {"float": float, "int": int}[kind]
+            low, high = (number(word) for word in rest[:2])
+            step = int(rest[2]) if len(rest) == 3 and kind == "int" else 1
+            if len(rest) > 2 + (kind == "int") or not low < high or step < 1 or (log and low <= 0):
+                raise ValueError
+            return cls(kind, (low, high), log, step)
+        except (KeyError, ValueError, IndexError):
+            raise PlanError(
+                f"{text!r} is no range; write float:LOW:HIGH, int:LOW:HIGH or int:LOW:HIGH:STEP, "
+                "with :log for a logarithmic scale, choice:A,B,C, or bool"
+            ) from None
+
+    def suggest(self, trial, name: str):
+        """Return Optuna's choice.
+
+        Args:
+            trial: an Optuna trial.
+            name: name of the hyper-parameter.
+        """
+        if self.kind == "choice":
+            return trial.suggest_categorical(name, self.values)
+        if self.kind == "int":
+            return trial.suggest_int(name, *self.values, step=self.step, log=self.log)
+        return trial.suggest_float(name, *self.values, log=self.log)
+
+
+def search(
+    recipe: str,
+    plan: Plan,
+    space: Mapping[str, Range],
+    folder: str | Path,
+    *,
+    options: dict | None = None,
+    trials: int = 50,
+    minutes: float | None = None,
+    objective: str = "validation_accuracy",
+    sampler: str = "tpe",
+    pruner: str = "hyperband",
+    seed: int = 0,
+    seen: Callable[[int, Run], None] = lambda number, run: None,
+):
+    """Search the hyper-parameters with the highest validation score.
+
+    Args:
+        recipe: name of the recipe, or ``module:function``.
+        plan: the switches that are not searched.
+        space: ranges of switches of the plan and of options of the recipe, by name.
+        folder: keeps the journal and the record of every trial; a search that is there goes on.
+        options: options of the recipe that are not searched.
+        trials: number of trials in all, with those of an earlier part of the search.
+        minutes: no trial begins later than this; None for no limit.
+        objective: figure of the ``epoch`` events, higher being better.
+        sampler: one of ``SAMPLERS``.
+        pruner: one of ``PRUNERS``: which trials are stopped after an epoch.
+        seed: seed of the sampler.
+        seen: called with the number and the run of every trial that has ended.
+
+    Returns:
+        The Optuna study.
+
+    Raises:
+        PlanError: a name is neither a switch nor an option, or there is no such sampler or pruner.
+        DeviceError: Optuna is not installed.
+        MxoptError: the first three trials failed.
+    """
+    optuna = _optuna()
+    for name, value, known in (("sampler", sampler, SAMPLERS), ("pruner", pruner, PRUNERS)):
+        if value not in known:
+            raise PlanError(f"{name}={value!r} is not a choice; take one of {', '.join(known)}")
+    base = {"recipe": recipe, **(options or {})}
+    check_options("mxopt.chapter.workloads:train", base, dict.fromkeys(space))
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    study = optuna.create_study(
+        storage=_storage(folder / JOURNAL), study_name=recipe, direction="maximize",
+        load_if_exists=True, sampler=_sampler(optuna, sampler, seed),
+        pruner=_pruner(optuna, pruner, plan.epochs),
+    )  # fmt: skip
+    states = optuna.trial.TrialState
+    for left in study.get_trials(states=(states.RUNNING,)):
+        study.tell(left.number, state=states.FAIL)  # its process was killed
+    ended = (states.COMPLETE, states.PRUNED)
+    deadline, failures = time.monotonic() + 60 * (minutes or float("inf")), 0
+    while len(study.get_trials(states=ended)) < trials and time.monotonic() < deadline:
+        asked = study.ask()
+        chosen = {name: values.suggest(asked, name) for name, values in space.items()}
+        switches = {name: value for name, value in chosen.items() if name in plan.as_dict()}
+        own = {name: value for name, value in chosen.items() if name not in switches}
+        job = {**base, **own, "journal": str(folder / JOURNAL), "number": asked.number,
+               "objective": objective, "pruner": pruner}  # fmt: skip
+        record = folder / f"trial-{asked.number:03d}.jsonl"
+        try:
+            done = run(TRIAL, plan.replace(**switches), record, job)
+        except BaseException:
+            study.tell(asked, state=states.FAIL)
+            raise
+        if done.ok:
+            study.tell(asked, done.figures[objective])
+        else:
+            study.tell(asked, state=states.PRUNED if PRUNED in done.reason else states.FAIL)
+            failures += PRUNED not in done.reason
+        seen(asked.number, done)
+        if failures >= 3 and not study.get_trials(states=ended):
+            raise MxoptError(f"the first trials failed: {done.reason}")
+    return study
+
+
+def trial(
+    plan: Plan,
+    write,
+    recipe: str,
+    journal: str,
+    number: int,
+    objective: str,
+    pruner: str = "none",
+    **options,
+) -> dict:
+    """Train a recipe without its test split, and stop early if Optuna says so.
+
+    Args:
+        plan: the switches.
+        write: called with the name and the fields of each event.
+        recipe: name of the recipe, or ``module:function``.
+        journal: path of the study's journal.
+        number: number of the trial in the study.
+        objective: figure of the ``epoch`` events that is reported.
+        pruner: as for :func:`search`.
+        **options: options of the recipe.
+
+    Returns:
+        The figures of :func:`mxopt.train.fit.fit`, without those of the test split.
+
+    Raises:
+        MxoptError: the trial was stopped early, or the recipe has no such figure.
+    """
+    from mxopt import recipes
+    from mxopt.train import fit
+
+    optuna = _optuna()
+    study = optuna.load_study(
+        study_name=recipe, storage=_storage(Path(journal)),
+        pruner=_pruner(optuna, pruner, plan.epochs),
+    )  # fmt: skip
+    [known] = [one for one in study.get_trials(deepcopy=False) if one.number == number]
+    asked = optuna.trial.Trial(study, known._trial_id)
+
+    def reported(event, **fields):
+        write(event, **fields)
+        if event != "epoch":
+            return
+        if objective not in fields:
+            raise MxoptError(f"epochs have no {objective}; there are {', '.join(fields)}")
+        asked.report(fields[objective], fields["epoch"] + 1)
+        if fields["epoch"] + 1 < plan.epochs and asked.should_prune():
+            raise MxoptError(f"{PRUNED} after epoch {fields['epoch'] + 1}")
+
+    made = recipes.load(recipe, **options)
+
+    def data():
+        found = made.data()
+        return dataclasses.replace(found, test=found.validation.take(1))
+
+    figures = fit.fit(dataclasses.replace(made, data=data), plan, reported)
+    return {name: value for name, value in figures.items() if not name.startswith("test_")}
+
+
+def best_plan(plan: Plan, study) -> tuple[Plan, dict]:
+    """Return the plan with the best trial's switches, and the best trial's options.
+
+    Args:
+        plan: the plan that was searched from.
+        study: what :func:`search` returned.
+
+    Raises:
+        MxoptError: no trial has ended.
+    """
+    try:
+        chosen = study.best_params
+    except ValueError:
+        raise MxoptError("no trial has ended, so there is no best one") from None
+    switches = {name: value for name, value in chosen.items() if name in plan.as_dict()}
+    return plan.replace(**switches), {n: v for n, v in chosen.items() if n not in switches}
+
+
+def _optuna():
+    try:
+        import optuna
+    except ImportError:
+        raise DeviceError("a search needs Optuna; install it with: pip install optuna") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _storage(path: Path):
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(str(path)))
+
+
+def _sampler(optuna, name: str, seed: int):
+    kinds = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+    return kinds[name](seed=seed)
+
+
+def _pruner(optuna, name: str, epochs: int):
+    if name == "hyperband":
+        return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=epochs)
+    if name == "median":
+        return optuna.pruners.MedianPruner(n_startup_trials=4)
+    return optuna.pruners.NopPruner()
+
+
+def _value(word: str):
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(word.lower(), word)

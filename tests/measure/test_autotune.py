@@ -1,0 +1,83 @@
+"""Coordinate ascent: near the best of the grid, in few trials, within its time."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mxopt.core.errors import PlanError
+from mxopt.measure import autotune
+
+CHOICES = {
+    "placement": ("lazy", "cached"),
+    "workers": (0, 1, 2, 3, 4, 6, 8, 12),
+    "prefetch": (1, 2, 4, 8, 16),
+}
+
+
+def loader(cores, ahead, noise=0.0, seed=0):
+    """A made-up machine: more workers help up to its cores, prefetching saturates."""
+    random = np.random.RandomState(seed)
+
+    def rate(settings):
+        workers, prefetch = settings["workers"], settings["prefetch"]
+        parallel = min(max(workers, 1), cores) / (1 + 0.2 * max(0, workers - cores))
+        value = 100 * parallel * (1 - 0.5 ** (prefetch / ahead))
+        value *= 3 if settings["placement"] == "cached" else 1
+        return value * (1 + noise * random.normal())
+
+    return rate
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 16])
+@pytest.mark.parametrize("ahead", [0.5, 2])
+def test_it_is_near_the_best_of_the_grid_in_a_quarter_of_its_trials(cores, ahead):
+    rate = loader(cores, ahead)
+    grid = [dict(zip(CHOICES, values)) for values in itertools.product(*CHOICES.values())]
+    best = max(map(rate, grid))
+    found, trials = autotune.climb(rate, CHOICES)
+    assert rate(found) >= 0.95 * best
+    assert len(trials) <= len(grid) / 4
+    assert len({tuple(settings.items()) for settings, _ in trials}) == len(trials)
+
+
+def test_noise_does_not_keep_it_climbing():
+    for seed in range(10):
+        _, trials = autotune.climb(loader(2, 0.5, noise=0.01, seed=seed), CHOICES)
+        assert len(trials) <= 20
+
+
+def test_it_ends_in_time_and_returns_the_best_so_far():
+    seconds = iter(range(100))
+    found, trials = autotune.climb(loader(8, 2), CHOICES, seconds=3, clock=lambda: next(seconds))
+    assert 1 < len(trials) < 6
+    assert loader(8, 2)(found) == max(rate for _, rate in trials)
+
+
+def test_it_goes_down_as_well_from_where_it_starts():
+    found, _ = autotune.climb(loader(1, 0.5), CHOICES, {"workers": 8})
+    assert found["workers"] == 1 or loader(1, 0.5)(found) == pytest.approx(
+        loader(1, 0.5)({**found, "workers": 1}), rel=0.03
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "start", "says"),
+    [({}, {}, "nothing to choose"), ({"x": ()}, {}, "nothing to choose"),
+     ({"x": (1, 2)}, {"x": 3}, "x=3 is none of"), ({"x": (1, 2)}, {"y": 1}, "y=1 is none of")],
+)  # fmt: skip
+def test_what_cannot_be_chosen_is_refused(choices, start, says):
+    with pytest.raises(PlanError, match=says):
+        autotune.climb(lambda settings: 1.0, choices, start)
+
+
+def test_results_are_kept_for_each_machine(tmp_path):
+    path = tmp_path / "cache" / "autotune.json"
+    assert autotune.kept(path, "a") is None
+    autotune.keep(path, "a", {"num_workers": 2})
+    autotune.keep(path, "b", {"num_workers": 0})
+    assert autotune.kept(path, "a") == {"num_workers": 2}
+    path.write_text("{")
+    assert autotune.kept(path, "a") is None
+    autotune.keep(path, "a", {"num_workers": 4})
+    assert autotune.kept(path, "a") == {"num_workers": 4}

@@ -1,0 +1,133 @@
+"""A search finds a good rate, goes on after a kill, and never reads the test split."""
+
+import pytest
+
+from mxopt.cli.main import main
+from mxopt.core.errors import DeviceError, MxoptError, PlanError
+from mxopt.core.plan import Plan
+from mxopt.measure import run
+from mxopt.measure import search as module
+from mxopt.measure.search import Range, best_plan, search
+
+optuna = pytest.importorskip("optuna")
+PLAN = Plan(batch_size=4, epochs=3)
+SPACE = {"learning_rate": Range.parse("float:1e-5:1:log")}
+
+
+def searched(folder, **more):
+    how = {"trials": 4, "pruner": "none", "sampler": "random", **more}
+    return search("toy:toy", PLAN, how.pop("space", SPACE), folder, **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("float:1e-4:1e-2:log", Range("float", (1e-4, 1e-2), log=True)),
+        ("int:64:512:64", Range("int", (64, 512), step=64)),
+        ("choice:64,128,adam", Range("choice", (64, 128, "adam"))),
+        ("bool", Range("choice", (False, True))),
+    ],
+)
+def test_ranges_are_read(text, expected):
+    assert Range.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["float", "float:1", "float:2:1", "float:0:1:log", "int:1:9:0", "string:a", "choice:"]
+)
+def test_ranges_that_cannot_be_are_refused(text):
+    if text == "choice:":
+        assert Range.parse(text).values == ("",)
+        return
+    with pytest.raises(PlanError, match="is no range"):
+        Range.parse(text)
+
+
+def test_trials_are_recorded_and_the_best_one_is_returned(tmp_path):
+    seen = []
+    study = searched(tmp_path, seen=lambda number, run: seen.append((number, run)))
+    assert [number for number, _ in seen] == [0, 1, 2, 3]
+    assert all((tmp_path / f"trial-00{n}.jsonl").exists() for n in range(4))
+    scores = [run.figures["validation_accuracy"] for _, run in seen]
+    assert study.best_value == max(scores)
+    plan, options = best_plan(PLAN, study)
+    best = seen[scores.index(max(scores))][1]
+    assert plan.learning_rate == best.plan.learning_rate
+    assert options == {}
+    assert not any(name.startswith("test_") for _, run in seen for name in run.figures)
+
+
+def test_no_trial_reads_the_test_split(tmp_path):
+    study = search("toy:untested", PLAN, SPACE, tmp_path, trials=1, pruner="none")
+    assert study.best_value > 0
+    whole = run("mxopt.chapter.workloads:train", PLAN, tmp_path / "whole.jsonl",
+                {"recipe": "toy:untested"})  # fmt: skip
+    assert "this split was read" in whole.reason
+
+
+def test_it_goes_on_where_it_was_and_loses_the_trial_that_was_killed(tmp_path):
+    first = searched(tmp_path, trials=2)
+    first.ask()  # a trial whose process was killed
+    study = searched(tmp_path, trials=3)
+    states = [one.state.name for one in study.trials]
+    assert states == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE"]
+    assert [one.params for one in study.trials[:2]] == [one.params for one in first.trials[:2]]
+
+
+def test_bad_trials_are_stopped_early(tmp_path, monkeypatch):
+    space = {"learning_rate": Range.parse("choice:0.1,1e-9")}
+    ended = []
+    study = searched(tmp_path, space=space, trials=10, pruner="median", seed=1,
+                     seen=lambda number, run: ended.append(run))  # fmt: skip
+    pruned = [run for run in ended if not run.ok]
+    assert len(study.trials) == 10
+    assert all(module.PRUNED in run.reason for run in pruned)
+    assert all(run.plan.learning_rate == 1e-9 for run in pruned)
+
+
+def test_options_of_the_recipe_are_searched_too(tmp_path):
+    space = {"train": Range.parse("choice:20,30")}
+    study = searched(tmp_path, space=space, trials=2)
+    assert {one.params["train"] for one in study.trials} <= {20, 30}
+    assert "train" in best_plan(PLAN, study)[1]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"sampler": "grid"}, "sampler='grid' is not a choice"),
+        ({"pruner": "asha"}, "pruner='asha' is not a choice"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_trained(tmp_path, how, says):
+    with pytest.raises(PlanError, match=says):
+        searched(tmp_path, **how)
+    with pytest.raises(PlanError, match="did you mean 'learning_rate'"):
+        search("fashion_mnist", PLAN, {"learning_rat": Range("float", (0, 1))}, tmp_path)
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_figure_that_is_not_there_ends_the_search(tmp_path):
+    with pytest.raises(MxoptError, match="epochs have no validation_beauty"):
+        searched(tmp_path, trials=4, objective="validation_beauty")
+
+
+def test_without_optuna_its_name_is_said(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(DeviceError, match="pip install optuna"):
+        module._optuna()
+
+
+def test_the_command_prints_every_trial_and_the_best_plan(tmp_path, capsys):
+    words = ["search", "toy:toy", "batch_size=5", "--space", "learning_rate=float:0.01:0.5:log",
+             "train=choice:20,30", "--trials", "2", "--pruner", "none"]  # fmt: skip
+    assert main([*words, "--results", str(tmp_path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith("trial 0: learning_rate=0.")
+    assert "validation_accuracy" in said[2]
+    assert said[-2].startswith("best of 2: validation_accuracy")
+    *_, recipe, plan, rate, option, value = said[-1].split()
+    assert (recipe, plan, option) == ("toy:toy", "batch_size=5", "--option")
+    assert rate.startswith("learning_rate=0.")
+    assert value in ("train=20", "train=30")
+    assert main([*words[:4], "learning_rate=none", "--results", str(tmp_path)]) == 2
