@@ -127,6 +127,43 @@ def find_batch(chosen) -> int:
     return 0 if found else 1
 
 
+def autotune(chosen) -> int:
+    """Print how samples are loaded fastest, and keep it for this machine."""
+    import tempfile
+    from pathlib import Path
+
+    from mxopt import machine, measure, recipes, report
+    from mxopt.core.plan import Plan
+    from mxopt.data import sources
+    from mxopt.measure import autotune as tuning
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    job = {"recipe": chosen.recipe, **dict(_option(word) for word in chosen.option)}
+    path = sources.cache_folder() / "autotune.json"
+    cpu = machine.cpu()
+    key = json.dumps([cpu.model, cpu.physical_cores, plan.as_dict(), job], sort_keys=True)
+    best = None if chosen.again else tuning.kept(path, key)
+    if best is not None:
+        print(f"kept from an earlier trial ({path}); --again measures anew")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "autotune.jsonl"
+            workload = "mxopt.measure.autotune:tune_loader"
+            run = measure.run(workload, plan, record, {**job, "seconds": chosen.seconds})
+        if not run.ok:
+            return _ended(run)
+        for trial in run.all("trial"):
+            words = " ".join(f"{name}={value}" for name, value in trial["settings"].items())
+            print(f"{report.number(trial['samples_per_second']):>8s} samples a second  {words}")
+        best = run.figures["settings"]
+        tuning.keep(path, key, best)
+    changes = plan.diff(plan.replace(**best))
+    words = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
+    print(f"fastest here: {words or 'the plan as it is'}")
+    return 0
+
+
 def find_rate(chosen) -> int:
     """Suggest a learning rate, and plot the losses that it was read from."""
     from mxopt import measure, recipes, report

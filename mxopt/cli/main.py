@@ -212,6 +212,13 @@ def _parser() -> argparse.ArgumentParser:
         "--results", type=Path, metavar="FOLDER", help="folder for the trials' records"
     )
 
+    tune = command(
+        "autotune", commands.autotune, "find how samples are loaded fastest on this machine"
+    )
+    trained(tune, "the plan; workers, prefetching, loader and transforms are tuned")
+    tune.add_argument("--seconds", type=float, default=20, help="of trials; default: 20")
+    tune.add_argument("--again", action="store_true", help="measure, even if a result is kept")
+
     rate = command(
         "find-rate", commands.find_rate, "suggest a learning rate, from one short training"
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mxopt.core import atomic
 from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
 
 # How much better a neighbour has to be: less is noise.
 BETTER = 1.03
@@ -90,6 +91,90 @@ def climb(
         if idle == len(choices) or out_of_time():
             return at, [(dict(key), value) for key, value in tried.items()]
     raise AssertionError("cycle ends never")
+
+
+def choices(cores: int) -> dict[str, tuple]:
+    """Return the settings of a loader that are tried, the most effective first.
+
+    Args:
+        cores: number of cores of the machine.
+    """
+    workers = sorted({0, 1, 2, cores, 2 * cores})
+    return {
+        "transforms": ("gluon", "opencv"),
+        "num_workers": tuple(workers),
+        "loader": ("gluon", "shared_memory"),
+        "prefetch": (None, 1, 4, 8),
+    }
+
+
+def tune_loader(
+    plan: Plan,
+    write,
+    recipe: str = "segmentation",
+    seconds: float = 20.0,
+    each: float = 1.0,
+    **options,
+) -> dict:
+    """Find the settings with which a recipe's training samples are loaded fastest here.
+
+    Args:
+        plan: the switches that are not tuned, such as the batch size.
+        write: called with the name and the fields of each event; an event ``trial`` for each trial.
+        recipe: name of the recipe, or ``module:function``.
+        seconds: no trial begins later.
+        each: seconds of a trial, after its first batch.
+        **options: options of the recipe.
+
+    Returns:
+        ``samples_per_second`` with the settings of the plan and ``best_samples_per_second``;
+        ``settings``, the best ones.
+    """
+    from mxnet import nd
+
+    from mxopt import machine, recipes
+    from mxopt.methods.data_parallel import parallel
+    from mxopt.methods.input_pipeline.loading import make_loader
+    from mxopt.methods.opencv_transforms import select
+    from mxopt.train.setup import seed_everything
+
+    seed_everything(plan.seed)
+    contexts = parallel.contexts(plan)
+    data = recipes.load(recipe, **options).data()
+    write("data", kind=data.kind, origin=data.origin, samples=len(data.train))
+
+    def rate(settings: dict) -> float:
+        try:
+            tried = plan.replace(**settings)
+            loader = make_loader(data, "train", select(data.transform, tried), tried, contexts)
+        except PlanError:  # these settings exclude each other
+            return 0.0
+        count, begin = 0, None
+        batches = itertools.chain.from_iterable(itertools.repeat(loader))
+        for batch in batches:
+            nd.waitall()
+            if begin is None:  # workers have started
+                begin = time.perf_counter()
+                continue
+            count += batch.size
+            if time.perf_counter() - begin > each:
+                break
+        found = count / (time.perf_counter() - begin)
+        write("trial", settings=settings, samples_per_second=found)
+        return found
+
+    known = choices(machine.cpu().physical_cores)
+    own = {name: getattr(plan, name) for name in known}
+    known = {
+        name: values if own[name] in values else (*values, own[name])
+        for name, values in known.items()
+    }
+    best, trials = climb(rate, known, own, seconds)
+    return {
+        "samples_per_second": trials[0][1],
+        "best_samples_per_second": max(found for _, found in trials),
+        "settings": best,
+    }
 
 
 def kept(path: Path, key: str) -> dict | None:

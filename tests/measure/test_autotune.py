@@ -5,7 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from mxopt.cli.main import main
 from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
 from mxopt.measure import autotune
 
 CHOICES = {
@@ -81,3 +83,33 @@ def test_results_are_kept_for_each_machine(tmp_path):
     assert autotune.kept(path, "a") is None
     autotune.keep(path, "a", {"num_workers": 4})
     assert autotune.kept(path, "a") == {"num_workers": 4}
+
+
+def test_a_loader_is_tuned_on_the_recipe_itself():
+    trials = []
+
+    def write(event, **fields):
+        if event == "trial":
+            trials.append(fields)
+
+    found = autotune.tune_loader(Plan(batch_size=4), write, "toy:toy", seconds=5, each=0.1)
+    assert found["samples_per_second"] == trials[0]["samples_per_second"]
+    best = max(trials, key=lambda one: one["samples_per_second"])
+    assert found["best_samples_per_second"] == best["samples_per_second"]
+    assert trials[0]["settings"]["num_workers"] == 0
+    assert len(trials) > 1
+    Plan(batch_size=4).replace(**found["settings"])  # which is a plan
+
+
+def test_the_command_keeps_what_it_has_found(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path))
+    words = ["autotune", "toy:toy", "batch_size=4", "--seconds", "2"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    assert "samples a second  transforms=gluon num_workers=0" in first
+    assert main(words) == 0
+    again = capsys.readouterr().out
+    assert again.startswith("kept from an earlier trial")
+    assert again.splitlines()[-1] == first.splitlines()[-1]
+    assert main([*words, "--again"]) == 0
+    assert "samples a second" in capsys.readouterr().out
