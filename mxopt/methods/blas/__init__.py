@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from mxopt.core.errors import DeviceError
+from mxopt.machine import libraries
 from mxopt.methods.method import Method
 
-# Where each library is looked for, below the environment's folder or the system's.
+# The files of each library, and how it is installed.
 LIBRARIES = {
     "mkl": (("libmkl_rt.so.3", "libmkl_rt.so.2"), "pip install mkl"),
-    "openblas": (("libopenblas.so.0",), "Debian, Ubuntu: apt-get install libopenblas0-pthread"),
+    "openblas": (("libopenblas.so.0",), "apt-get install libopenblas0-pthread"),
 }
-FOLDERS = (
-    "/usr/local/lib",
-    "/usr/lib/*-linux-gnu/openblas-pthread",
-    "/usr/lib/*-linux-gnu",
-    "/usr/lib64",
-)
 # MKL's functions are called with GNU's OpenMP, that of MXNet, and with integers of 32 bits.
 MKL = {"MKL_THREADING_LAYER": "GNU", "MKL_INTERFACE_LAYER": "LP64"}
 
@@ -52,13 +45,7 @@ def library(name: str) -> Path:
         name: a key of ``LIBRARIES``.
 
     Raises:
-        DeviceError: it is in none of the usual folders.
+        DeviceError: it is not installed.
     """
     files, remedy = LIBRARIES[name]
-    for pattern in (str(Path(sys.prefix) / "lib"), *FOLDERS):
-        for file in files:
-            for path in sorted(Path("/").glob(f"{pattern.lstrip('/')}/{file}")):
-                return path
-    raise DeviceError(
-        f"blas={name!r} needs {files[0]}, which is in none of the folders of libraries; {remedy}"
-    )
+    return libraries.find(files, f"blas={name!r}", remedy)

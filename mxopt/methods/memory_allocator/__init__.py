@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-import sys
 from pathlib import Path
 
 from mxopt.core.errors import DeviceError
+from mxopt.machine import libraries
 from mxopt.methods.method import Method
 
 # By default malloc maps blocks above a threshold (128 KiB, growing to 32 MiB) and unmaps them when
@@ -31,7 +31,6 @@ LIBRARIES = {
         "libtcmalloc-minimal4",
     ),
 }
-FOLDERS = ("/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib", "/opt/*/lib")
 _KERNEL = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -69,17 +68,10 @@ def library(allocator: str) -> Path:
         allocator: a key of ``LIBRARIES``.
 
     Raises:
-        DeviceError: it is in none of the usual folders.
+        DeviceError: it is not installed.
     """
-    names, package = LIBRARIES[allocator]
-    for pattern in (str(Path(sys.prefix) / "lib"), *FOLDERS):
-        for name in names:
-            for path in sorted(Path("/").glob(f"{pattern.lstrip('/')}/{name}")):
-                return path
-    raise DeviceError(
-        f"allocator={allocator!r} needs {names[0]}, which is in none of the folders of libraries; "
-        f"install it (Debian, Ubuntu: apt-get install {package})"
-    )
+    files, package = LIBRARIES[allocator]
+    return libraries.find(files, f"allocator={allocator!r}", f"apt-get install {package}")
 
 
 def no_huge_pages() -> str | None:

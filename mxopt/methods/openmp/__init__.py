@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from mxopt.core.errors import DeviceError, PlanError
+from mxopt.core.errors import PlanError
+from mxopt.machine import libraries
 from mxopt.methods.method import Method
 from mxopt.methods.openmp import affinity
 
@@ -54,10 +54,4 @@ def intel_openmp() -> Path:
     Raises:
         DeviceError: the package is not installed.
     """
-    for folder in (Path(sys.prefix) / "lib", Path(sys.prefix) / "local" / "lib"):
-        if (folder / "libiomp5.so").exists():
-            return folder / "libiomp5.so"
-    raise DeviceError(
-        f"openmp='intel' needs libiomp5.so, which is not under {sys.prefix}; "
-        "install it with: pip install intel-openmp"
-    )
+    return libraries.find(["libiomp5.so"], "openmp='intel'", "pip install intel-openmp")

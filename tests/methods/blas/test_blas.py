@@ -10,6 +10,7 @@ import pytest
 from mxopt import methods
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
+from mxopt.machine import libraries
 from mxopt.methods import blas
 
 CODE = """
@@ -32,8 +33,8 @@ def computed(variables):
 
 @pytest.mark.parametrize("name", sorted(blas.LIBRARIES))
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch, tmp_path, name):
-    monkeypatch.setattr(blas, "FOLDERS", (str(tmp_path),))
-    monkeypatch.setattr(blas.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(libraries, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(libraries.sys, "prefix", str(tmp_path))
     with pytest.raises(DeviceError, match=f"needs {blas.LIBRARIES[name][0][0]}.*install"):
         methods.environment(Plan(blas=name))
     path = tmp_path / blas.LIBRARIES[name][0][-1]

@@ -8,6 +8,7 @@ import pytest
 from mxopt import methods
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
+from mxopt.machine import libraries
 from mxopt.methods import memory_allocator as allocator
 
 
@@ -51,8 +52,8 @@ def test_a_process_with_huge_pages_has_them():
 
 @pytest.mark.parametrize("name", sorted(allocator.LIBRARIES))
 def test_a_missing_allocator_is_named_with_its_package(monkeypatch, tmp_path, name):
-    monkeypatch.setattr(allocator, "FOLDERS", (str(tmp_path),))
-    monkeypatch.setattr(allocator.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(libraries, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(libraries.sys, "prefix", str(tmp_path))
     with pytest.raises(DeviceError, match=f"apt-get install {allocator.LIBRARIES[name][1]}"):
         methods.environment(Plan(allocator=name))
     found = tmp_path / allocator.LIBRARIES[name][0][-1]

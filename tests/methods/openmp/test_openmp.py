@@ -8,11 +8,12 @@ import pytest
 from mxopt import machine, methods
 from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
+from mxopt.machine import libraries
 from mxopt.methods import openmp
 
 
 def test_a_missing_intel_openmp_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(openmp.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(libraries.sys, "prefix", str(tmp_path))
     with pytest.raises(DeviceError, match="pip install intel-openmp"):
         methods.environment(Plan(openmp="intel"))
 
