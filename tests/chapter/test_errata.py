@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mxopt.chapter import errata, guide_errata, own_errata
+from mxopt.chapter import checklist_errata, errata, guide_errata, own_errata
 from mxopt.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -30,10 +30,21 @@ def test_the_page_is_what_the_errata_say_today():
         (guide_errata.two_linear_maps_in_a_row, 1_611_274, 31_370),
         (guide_errata.gradients_not_divided, 16, 1),
         (guide_errata.decoder_that_is_never_trained, 0, 1),
+        (checklist_errata.utilisation_without_zeros, 80, 20),
+        (checklist_errata.repeated_before_it_is_shuffled, 1.228, 0),
+        (checklist_errata.window_over_sorted_files, 1, 10),
+        (checklist_errata.values_of_eight_bits, 256, 255),
+        (checklist_errata.more_data_and_more_epochs, 1.2, 1.44),
     ],
 )
 def test_each_is_wrong_by_as_much_as_it_says(show, printed, right):
     assert show() == pytest.approx((printed, right), abs=0.005)
+
+
+def test_without_the_logarithm_the_rate_is_too_small_by_orders_of_magnitude():
+    printed, right = checklist_errata.steepest_without_logarithm()
+    assert right == pytest.approx(1e-3, rel=0.3)
+    assert printed < right / 100
 
 
 def test_a_clock_that_does_not_wait_stops_before_the_work_is_done():
