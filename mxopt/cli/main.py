@@ -1,4 +1,7 @@
-"""The command ``mxopt`` and its arguments; :mod:`mxopt.cli.commands` has what they do."""
+"""The command ``mxopt`` and its arguments.
+
+:mod:`mxopt.cli.commands` and :mod:`mxopt.cli.finding` have what they do.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mxopt import __version__
-from mxopt.cli import commands
+from mxopt.cli import commands, finding
 from mxopt.core.errors import MxoptError
 
 
@@ -164,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--record", type=Path, metavar="FILE", help="file for the new record")
 
     advise = command(
-        "advise", commands.advise, "say what may make a recorded run faster, and how to measure it"
+        "advise", finding.advise, "say what may make a recorded run faster, and how to measure it"
     )
     advise.add_argument("record", type=Path, help="such as results/mine/run-01.jsonl")
 
@@ -204,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     find = command(
-        "find-batch", commands.find_batch, "find the largest batch that trains on this machine"
+        "find-batch", finding.find_batch, "find the largest batch that trains on this machine"
     )
     trained(find, "the plan; its batch_size is the first that is tried")
     find.add_argument("--most", type=int, help="largest batch to try; default: the training set")
@@ -213,14 +216,14 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     tune = command(
-        "autotune", commands.autotune, "find how samples are loaded fastest on this machine"
+        "autotune", finding.autotune, "find how samples are loaded fastest on this machine"
     )
     trained(tune, "the plan; workers, prefetching, loader and transforms are tuned")
     tune.add_argument("--seconds", type=float, default=20, help="of trials; default: 20")
     tune.add_argument("--again", action="store_true", help="measure, even if a result is kept")
 
     rate = command(
-        "find-rate", commands.find_rate, "suggest a learning rate, from one short training"
+        "find-rate", finding.find_rate, "suggest a learning rate, from one short training"
     )
     trained(rate, "the plan; its learning rate and schedule have no effect")
     rate.add_argument("--lowest", type=float, default=1e-7, help="first rate; default: 1e-7")
@@ -231,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     search = command(
-        "search", commands.search, "search hyper-parameters with Optuna, each trial in its process"
+        "search", finding.search, "search hyper-parameters with Optuna, each trial in its process"
     )
     trained(search, "the plan; what is searched is in --space")
     search.add_argument(

@@ -1,0 +1,168 @@
+"""The commands of ``mxopt`` that find something: a batch, a rate, a plan, or what to try next.
+
+As in :mod:`mxopt.cli.commands`, each function imports what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+
+from mxopt.cli.words import ended, option
+
+# Options of the workload that trains, which are none of a recipe.
+_OF_TRAINING = ("recipe", "evaluate", "checks", "keep", "checkpoints", "checkpoint_steps")
+
+
+def find_batch(chosen) -> int:
+    """Find the largest batch that trains here, and print every trial."""
+    from mxopt import report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure import batch_size
+
+    options = dict(option(word) for word in chosen.option)
+    folder = chosen.results or lab.new_results_folder()
+    print(f"records: {folder}")
+
+    def show(run):
+        said = f"{run.status}: {run.reason}"
+        if run.ok:
+            rates = (name for name in run.figures if name.endswith("_per_second"))
+            rate = report.number(run.figures[next(rates)])
+            said = f"{rate} a second, {report.number(run.figures['peak_memory'], 'MiB')}"
+        print(f"batch_size={run.plan.batch_size:<6d} {said}", flush=True)
+
+    plan = Plan.parse(chosen.switches)
+    found = batch_size.search(chosen.recipe, plan, folder, options, chosen.most, show)
+    print(f"largest batch that trains here: {found}")
+    return 0 if found else 1
+
+
+def autotune(chosen) -> int:
+    """Print how samples are loaded fastest, and keep it for this machine."""
+    import tempfile
+    from pathlib import Path
+
+    from mxopt import machine, measure, recipes, report
+    from mxopt.core.plan import Plan
+    from mxopt.data import sources
+    from mxopt.measure import autotune as tuning
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    job = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    path = sources.cache_folder() / "autotune.json"
+    cpu = machine.cpu()
+    key = json.dumps([cpu.model, cpu.physical_cores, plan.as_dict(), job], sort_keys=True)
+    best = None if chosen.again else tuning.kept(path, key)
+    if best is not None:
+        print(f"kept from an earlier trial ({path}); --again measures anew")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            record = Path(folder) / "autotune.jsonl"
+            workload = "mxopt.measure.autotune:tune_loader"
+            run = measure.run(workload, plan, record, {**job, "seconds": chosen.seconds})
+        if not run.ok:
+            return ended(run)
+        for trial in run.all("trial"):
+            words = " ".join(f"{name}={value}" for name, value in trial["settings"].items())
+            print(f"{report.number(trial['samples_per_second']):>8s} samples a second  {words}")
+        best = run.figures["settings"]
+        tuning.keep(path, key, best)
+    changes = plan.diff(plan.replace(**best))
+    words = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
+    print(f"fastest here: {words or 'the plan as it is'}")
+    return 0
+
+
+def find_rate(chosen) -> int:
+    """Suggest a learning rate, and plot the losses that it was read from."""
+    from mxopt import measure, recipes, report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure.learning_rate import RANGE_TEST
+    from mxopt.report import learning_rates
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    options = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    options.update(lowest=chosen.lowest, highest=chosen.highest, steps=chosen.steps)
+    folder = lab.make_folder(chosen.results or lab.new_results_folder())
+    run = measure.run(RANGE_TEST, plan, folder / "range-01.jsonl", options)
+    if not run.ok:
+        return ended(run)
+    picture = folder / "range.png"
+    learning_rates.plot(run).savefig(picture, dpi=130, bbox_inches="tight")
+    for name, value in run.figures.items():
+        if name.endswith("_rate"):
+            print(f"{report.figure_name(name):24s} {value:.3g}")
+    print(f"plot: {picture}")
+    return 0
+
+
+def search(chosen) -> int:
+    """Search hyper-parameters, and print every trial and the best plan."""
+    from mxopt import recipes, report
+    from mxopt.chapter import lab
+    from mxopt.core.plan import Plan
+    from mxopt.measure import search as searching
+
+    plan = Plan.parse(chosen.switches)
+    recipes.resolve(chosen.recipe)
+    options = dict(option(word) for word in chosen.option)
+    space = {}
+    for word in chosen.space:
+        name, _, text = word.partition("=")
+        space[name] = searching.Range.parse(text)
+    folder = chosen.results or lab.new_results_folder()
+    print(f"trials: {folder}")
+
+    def seen(number, run):
+        own = {name: run.plan.as_dict().get(name, run.options.get(name)) for name in space}
+        values = " ".join(f"{name}={_short(value)}" for name, value in own.items())
+        score = run.figures.get(chosen.objective)
+        said = run.reason if score is None else f"{chosen.objective} {report.number(score)}"
+        print(f"trial {number}: {values}: {said}", flush=True)
+
+    study = searching.search(
+        chosen.recipe, plan, space, folder, options=options, trials=chosen.trials,
+        minutes=chosen.minutes, objective=chosen.objective, sampler=chosen.sampler,
+        pruner=chosen.pruner, seen=seen,
+    )  # fmt: skip
+    best, own = searching.best_plan(plan, study)
+    words = [f"{name}={value}" for name, (_, value) in Plan().diff(best).items()]
+    words += [f"--option {name}={json.dumps(v)}" for name, v in {**options, **own}.items()]
+    print(f"best of {len(study.trials)}: {chosen.objective} {report.number(study.best_value)}")
+    print(f"mxopt run {chosen.recipe} {' '.join(words)}")
+    return 0
+
+
+def _short(value) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value).strip('"')
+
+
+def advise(chosen) -> int:
+    """Say what may make a recorded run faster, and with which command to measure it."""
+    from mxopt.core import packed
+    from mxopt.report import advice, card
+
+    run = packed.read_run(chosen.record)
+    found = advice.advise(run)
+    cards = {one.name: one for one in card.read_cards()} if found else {}
+    for number, one in enumerate(found, 1):
+        print(f"{number}. {one.switches or 'no switch'}: {one.why}.")
+        if one.method:
+            seen = card.first_measured(cards[one.method], one.switches.partition("=")[0])
+            print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
+    changes = run.plan.diff(advice.improved(run.plan, found))
+    if not changes:
+        print("no switch is likely to help by much")
+        return 0
+    after = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
+    set_before = type(run.plan)().diff(run.plan)
+    plan = " ".join(f"{name}={value}" for name, (_, value) in set_before.items())
+    own = {name: run.options[name] for name in run.options if name not in _OF_TRAINING}
+    options = " ".join(f"--option {name}={value}" for name, value in own.items())
+    recipe = run.options.get("recipe", "segmentation")
+    print(f"\nto measure: mxopt compare {recipe} {plan} --after {after} {options}".rstrip())
+    return 0

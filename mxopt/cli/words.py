@@ -1,0 +1,36 @@
+"""What several commands share: reading an option, and saying how a run ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from mxopt.core.errors import MxoptError
+
+
+def ended(run) -> int:
+    """Print how an unsuccessful run ended, and return the exit status.
+
+    Args:
+        run: the run.
+    """
+    print(f"mxopt: the run ended as {run.status}: {run.reason}", file=sys.stderr)
+    return 2 if run.status == "refused" else 1
+
+
+def option(word: str) -> tuple[str, object]:
+    """Return name and value of an option of a recipe.
+
+    Args:
+        word: ``name=value``; the value is JSON, or else a string.
+
+    Raises:
+        MxoptError: it is not of that form.
+    """
+    name, equals, text = word.partition("=")
+    if not equals:
+        raise MxoptError(f"--option {word!r} is not understood; write NAME=VALUE, such as size=160")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text
