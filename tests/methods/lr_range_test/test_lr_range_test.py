@@ -114,6 +114,14 @@ def test_a_network_is_as_before_afterwards():
     assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(again, expected))
 
 
+def test_states_on_a_kvstore_are_refused():
+    net = gluon.nn.Dense(1, in_units=2)
+    net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    trainer = gluon.Trainer(net.collect_params(), "sgd", kvstore="local", update_on_kvstore=True)
+    with pytest.raises(PlanError, match="update_on_kvstore=False"), method.restored(net, trainer):
+        pass
+
+
 def test_a_recipe_is_trained_at_growing_rates():
     events = {}
 
