@@ -80,7 +80,7 @@ def write_pairs(
 class RecordPairs(mx.gluon.data.Dataset):
     """The samples that :func:`write_pairs` wrote: sample i is ``(image, mask)``.
 
-    The file is opened once in each process, because a handle does not survive a fork.
+    MXNet opens the file again in every worker process.
 
     Args:
         path: of the file, ``name.rec``.
@@ -90,23 +90,12 @@ class RecordPairs(mx.gluon.data.Dataset):
     """
 
     def __init__(self, path: str | Path):
-        self._path = Path(path)
-        self._handle, self._process = None, None
-        self._keys = list(self._opened().keys)
-
-    def _opened(self):
-        if self._process != os.getpid():
-            for file in (self._path, self._path.with_suffix(".idx")):
-                if not file.exists():
-                    raise DataError(f"{file} does not exist; write it with write_pairs")
-            self._handle = recordio.MXIndexedRecordIO(
-                str(self._path.with_suffix(".idx")), str(self._path), "r"
-            )
-            self._process = os.getpid()
-        return self._handle
-
-    def __getstate__(self):
-        return {**self.__dict__, "_handle": None, "_process": None}
+        path = Path(path)
+        for file in (path, path.with_suffix(".idx")):
+            if not file.exists():
+                raise DataError(f"{file} does not exist; write it with write_pairs")
+        self._records = recordio.MXIndexedRecordIO(str(path.with_suffix(".idx")), str(path), "r")
+        self._keys = list(self._records.keys)
 
     def __len__(self):
         """Return the number of samples."""
@@ -114,7 +103,7 @@ class RecordPairs(mx.gluon.data.Dataset):
 
     def __getitem__(self, index):
         """Return sample ``index`` as (image, mask)."""
-        header, content = recordio.unpack(self._opened().read_idx(self._keys[index]))
+        header, content = recordio.unpack(self._records.read_idx(self._keys[index]))
         begin = int(header.label)
         image = _decoded(content[:begin], cv2.IMREAD_COLOR)[..., ::-1]
         mask = _decoded(content[begin:], cv2.IMREAD_GRAYSCALE)[..., None]

@@ -82,6 +82,15 @@ def test_equal_members_keep_equal_weights(split):
     assert ensembles.optimized(same, labels) == pytest.approx([1 / 3] * 3, abs=1e-3)
 
 
+def test_the_best_round_of_a_greedy_selection_counts():
+    """Two members are each right about half of the samples; a third choice unbalances them."""
+    labels = np.array([0, 0, 1, 1])
+    sure, unsure = [[0.9, 0.1]] * 2 + [[0.1, 0.9]] * 2, [[0.5, 0.5]] * 4
+    members = np.array([[*sure[:2], *unsure[2:]], [*unsure[:2], *sure[2:]]])
+    assert ensembles.greedy(members, labels, rounds=2).tolist() == [0.5, 0.5]
+    assert ensembles.greedy(members, labels, rounds=3).tolist() == [0.5, 0.5]
+
+
 def test_greedy_selection_chooses_good_members_and_the_best_round(split):
     probabilities, labels = split
     weights = ensembles.greedy(probabilities, labels)

@@ -77,17 +77,22 @@ def test_without_the_switch_nothing_is_pruned_and_nothing_changes():
     )
 
 
-def test_a_resumed_run_prunes_the_same(tmp_path):
-    whole = trained(PLAN)[0]
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_resumed_run_prunes_the_same(tmp_path, epochs):
+    """Within the schedule, and after it, when the masks are not chosen again."""
+    plan = PLAN.replace(learning_rate=0.5)
+    whole = trained(plan)[0]
+    ended = []
 
     def stop(net):
-        if (tmp_path / "stop").exists():
+        ended.append(net)
+        if len(ended) > epochs:
             raise KeyboardInterrupt
-        (tmp_path / "stop").touch()
 
     with pytest.raises(KeyboardInterrupt):
-        fit(toy.toy(network=network), PLAN, unused, stop, checkpoints=tmp_path / "kept")
-    again = fit(toy.toy(network=network), PLAN, unused, checkpoints=tmp_path / "kept")
+        fit(toy.toy(network=network), plan, unused, stop, checkpoints=tmp_path / "kept")
+    again = fit(toy.toy(network=network), plan, unused, checkpoints=tmp_path / "kept")
+    assert again["resumed_epochs"] == epochs
     assert again["train_loss"] == pytest.approx(whole["train_loss"], rel=1e-6)
     assert again["test_loss"] == pytest.approx(whole["test_loss"], rel=1e-6)
 
