@@ -22,14 +22,27 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
     Raises:
         RecordError: the file cannot be written; the old content is unchanged.
     """
+    replace_bytes(path, text.encode("utf-8"))
+
+
+def replace_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Write a file atomically, as :func:`replace_text`.
+
+    Args:
+        path: file to write; it is replaced if it exists.
+        content: the new content.
+
+    Raises:
+        RecordError: the file cannot be written; the old content is unchanged.
+    """
     path = Path(path)
     scratch = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a device, such as /dev/stdout, stays one
+            path.write_bytes(content)  # a device, such as /dev/stdout, stays one
             return
-        with scratch.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with scratch.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, path)

@@ -81,6 +81,7 @@ class Plan:
             host) or ``uint8`` (normalised on the device, with a quarter of the memory before).
         transforms: what prepares samples: ``gluon`` (the recipe's transform) or ``opencv`` (its
             version in OpenCV and NumPy, with the same results on a CPU).
+        transform_batch: number of samples that are transformed at once, where they are kept.
         loader: what makes batches: ``gluon`` (``gluon.data.DataLoader``) or ``shared_memory``
             (worker processes of this package, which reuse their memory and name what failed).
         bucketing: which sentences share a batch: ``none`` (in order), ``length`` (of similar
@@ -144,6 +145,7 @@ class Plan:
     preprocess: str = choice("lazy", "cached", "device", "roundtrip")
     image_dtype: str = choice("float32", "uint8")
     transforms: str = choice("gluon", "opencv")
+    transform_batch: int = at_least(1, 1)
     loader: str = choice("gluon", "shared_memory")
     bucketing: str = choice("none", "length", "tokens")
     num_workers: int = at_least(0, 0)

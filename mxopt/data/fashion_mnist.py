@@ -12,12 +12,13 @@ split. The stand-in, drawn garments of the same classes, has 1,350, 150 and 500 
 
 from __future__ import annotations
 
+import copy
 import gzip
 import zlib
 from pathlib import Path
 
 import numpy as np
-from mxnet import gluon
+from mxnet import gluon, nd
 
 from mxopt.core.errors import DataError
 from mxopt.data import ndarray_memory
@@ -80,6 +81,25 @@ class FashionMNIST(gluon.data.Dataset):
     def __getitem__(self, index):
         """Return sample ``index`` as (image, label)."""
         return ndarray_memory.copied(self._images[index][..., None]), int(self._labels[index])
+
+    def rows(self, selection: slice) -> tuple[nd.NDArray, np.ndarray]:
+        """Return some samples as two arrays: images (samples, 28, 28, 1) uint8, and labels.
+
+        Args:
+            selection: which samples.
+        """
+        images = np.ascontiguousarray(self._images[selection][..., None])
+        return ndarray_memory.copied(images), self._labels[selection].astype("int32")
+
+    def take(self, count: int) -> FashionMNIST:
+        """Return a data set of the first samples.
+
+        Args:
+            count: number of samples; all of them if there are fewer.
+        """
+        fewer = copy.copy(self)
+        fewer._images, fewer._labels = self._images[:count], self._labels[:count]
+        return fewer
 
 
 def read_idx(path: str | Path) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 
 from mxopt.core import plan as _plan
 from mxopt.core.errors import DeviceError
+from mxopt.methods.batched_transforms import BatchedTransforms
 from mxopt.methods.blas import BLAS
 from mxopt.methods.bucketing import Bucketing
 from mxopt.methods.cpu_operators import CpuOperators
@@ -35,6 +36,7 @@ from mxopt.methods.openmp import OpenMP
 from mxopt.methods.precision import Precision
 from mxopt.methods.progressive_resizing import ProgressiveResizing
 from mxopt.methods.pruning import Pruning
+from mxopt.methods.quantization import Quantization
 from mxopt.methods.record_files import RecordFiles
 from mxopt.methods.relu6_stages import ReLU6Stages
 from mxopt.methods.shared_memory_loader import SharedMemoryLoader
@@ -58,6 +60,7 @@ METHODS: tuple[type[Method], ...] = (
     CpuOperators,
     FusedLoss,
     OpenCVTransforms,  # before the frozen stages, which are appended to the transform
+    BatchedTransforms,
     LayerFreezing,
     GraphRewrites,  # the trained part, if some stages are frozen
     Precision,
@@ -79,6 +82,7 @@ METHODS: tuple[type[Method], ...] = (
     WeightAveraging,
     ExponentialMovingAverage,
     # after training
+    Quantization,
     Ensembles,
 )
 

@@ -193,8 +193,14 @@ def exports(package: str, **modules: str):
 
     Args:
         package: ``__name__`` of the package.
-        **modules: for each public name, the module of the package that defines it.
+        **modules: for each public name, the module of the package that defines it. A module must
+            have another name: once it is imported, its name in the package means the module.
+
+    Raises:
+        ImportError: a module has the name of something that it defines.
     """
+    if hidden := modules.keys() & set(modules.values()):
+        raise ImportError(f"{package} cannot export {', '.join(hidden)} beside a module so called")
 
     def lookup(name: str):
         if name not in modules:

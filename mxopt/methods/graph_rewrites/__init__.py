@@ -60,7 +60,7 @@ class GraphRewrites(Method):
 
         Frozen stages are left as they are: they run once for each sample.
         """
-        from mxopt.methods.graph_rewrites.optimize import optimize
+        from mxopt.methods.graph_rewrites.rewriting import optimize
 
         rewrites = chosen(run.plan.graph_rewrites)
         if not rewrites:
@@ -71,4 +71,7 @@ class GraphRewrites(Method):
         return net
 
 
-__getattr__ = exports(__name__, optimize="optimize", Optimized="optimize", REWRITES="optimize")
+_REWRITING = ("Optimized", "REWRITES", "optimize")
+__getattr__ = exports(
+    __name__, **dict.fromkeys(_REWRITING, "rewriting"), folded="fold_for_inference"
+)

@@ -21,15 +21,8 @@ def fixed_norm(graph: Graph, node: Node):
         The new output, the kind of the change and its description; None to keep the node.
     """
     own = node.attributes
-    if node.op != "BatchNorm" or not own.get("use_global_stats") or own.get("axis", 1) != 1:
-        return None
-    before = graph.nodes[node.inputs[0][0]]
-    alone = len(node.traced.readers[node.sources[0]]) == 1
-    if (
-        before["op"] != "Convolution"
-        or not alone
-        or any(node.traced.readers[node.number, output] for output in (1, 2))
-    ):
+    before = foldable(graph, node)
+    if before is None or not own.get("use_global_stats"):
         return None
     data, weight, *bias = (tuple(link[:2]) for link in before["inputs"])
     _, gamma, beta, mean, variance = node.inputs
@@ -50,3 +43,20 @@ def fixed_norm(graph: Graph, node: Node):
     folded = add("Convolution", "folded", data, weight, shift, **attributes)
     what = f"{before['attrs']['num_filter']} channels"
     return folded, "fixed batch norms folded into convolutions", what
+
+
+def foldable(graph: Graph, node: Node) -> dict | None:
+    """Return the convolution whose output only this batch norm reads; None if there is none.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: any node.
+    """
+    if node.op != "BatchNorm" or node.attributes.get("axis", 1) != 1:
+        return None
+    before = graph.nodes[node.inputs[0][0]]
+    readers = node.traced.readers
+    alone = len(readers[node.sources[0]]) == 1
+    if before["op"] != "Convolution" or not alone:
+        return None
+    return None if any(readers[node.number, output] for output in (1, 2)) else before

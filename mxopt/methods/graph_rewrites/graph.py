@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import mxnet as mx
+from mxnet import gluon, nd
+
+from mxopt.core.errors import PlanError
 
 Output = tuple  # (node number, which of its outputs)
 
@@ -89,6 +92,36 @@ class Node:
     sources: list[Output]
     number: int
     traced: Traced
+
+
+def trace(net: gluon.HybridBlock, *example: nd.NDArray) -> tuple:
+    """Return a network's graph, the variables of its inputs, and the shapes of all variables.
+
+    Args:
+        net: an initialised network of hybrid blocks that has computed an output, which infers the
+            shapes of its parameters.
+        *example: inputs with the shapes of later ones.
+
+    Raises:
+        PlanError: the network cannot be traced.
+    """
+    inputs = [mx.sym.var(f"input{n}", dtype=array.dtype) for n, array in enumerate(example)]
+    try:
+        graph = mx.sym.Group(flat(net(*inputs)))
+    except (mx.MXNetError, AttributeError, TypeError) as error:
+        raise PlanError(f"{type(net).__name__} cannot be traced as a graph: {error}") from None
+    shapes = {name: parameter.shape for name, parameter in net.collect_params().items()}
+    shapes.update((symbol.name, array.shape) for symbol, array in zip(inputs, example))
+    return graph, inputs, shapes
+
+
+def flat(output) -> list:
+    """Return a network's outputs as a list.
+
+    Args:
+        output: one array, or several.
+    """
+    return list(output) if isinstance(output, (list, tuple)) else [output]
 
 
 def rewrite(symbol, shapes: dict[str, tuple], change: Callable):

@@ -73,11 +73,12 @@ def make_loader(
         return HostLoader(dataset, plan, contexts, shuffle, share=share, finish=finish)
     check_memory(dataset, transform, plan, contexts)
     if plan.preprocess == "cached":
-        [arrays] = preprocess(dataset, transform, [mx.cpu()])
+        [arrays] = preprocess(dataset, transform, [mx.cpu()], plan.transform_batch)
     elif plan.preprocess == "roundtrip":
         arrays = _to_host(preprocess(dataset, transform, contexts))
     else:
-        return DeviceLoader(preprocess(dataset, transform, contexts), plan, shuffle, share, finish)
+        resident = preprocess(dataset, transform, contexts, plan.transform_batch)
+        return DeviceLoader(resident, plan, shuffle, share, finish)
     if plan.num_workers or plan.loader == "gluon":
         rows = gluon.data.ArrayDataset(*arrays)
         return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
@@ -112,7 +113,7 @@ def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:
     return transform.compact, transform.expand
 
 
-def preprocess(dataset, transform, contexts: list) -> list[tuple]:
+def preprocess(dataset, transform, contexts: list, at_once: int = 1) -> list[tuple]:
     """Transform every sample on the contexts and keep the results there.
 
     Sample ``i`` is kept on context ``i % len(contexts)``.
@@ -121,6 +122,8 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
         dataset: raw samples.
         transform: converts the arrays of a raw sample to those that are kept.
         contexts: contexts to run on.
+        at_once: number of samples that are transformed at once, with ``transform.batched``, a
+            function of arrays (samples, ...).
 
     Returns:
         For each context a tuple of arrays (its samples, ...). They are filled in place, so that
@@ -129,6 +132,13 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
     Raises:
         DataError: a sample's shape differs from the first one's.
     """
+    if at_once > 1:
+        devices = enumerate(contexts[: len(dataset)])
+        apart = (range(first, len(dataset), len(contexts)) for first, _ in devices)
+        return [
+            _transformed(dataset, transform, context, rows, at_once)
+            for context, rows in zip(contexts, apart)
+        ]
     resident: list = [None] * len(contexts)
     counts = split_sizes(len(dataset), len(contexts))
     for number in range(len(dataset)):
@@ -148,6 +158,32 @@ def preprocess(dataset, transform, contexts: list) -> list[tuple]:
                 )
             kept[row] = part
     return [arrays for arrays in resident if arrays is not None]
+
+
+def _transformed(dataset, transform, context, rows: range, at_once: int) -> tuple:
+    """Return the arrays of some samples on a context, transformed so many at once."""
+    first = map(ndarray_memory.shape_and_dtype, transform(*dataset[rows[0]]))
+    arrays = tuple(
+        nd.empty((len(rows), *shape), ctx=context, dtype=dtype) for shape, dtype in first
+    )
+    for start in range(0, len(rows), at_once):
+        part = rows[start : start + at_once]
+        raw = _raw(dataset, slice(part.start, part.stop, part.step))
+        done = transform.batched(*(_on(context, array) for array in raw))
+        for kept, values in zip(arrays, done):
+            kept[start : start + len(part)] = values
+    return arrays
+
+
+def _raw(dataset, selection: slice) -> tuple:
+    """Return arrays (samples, ...) of some raw samples."""
+    if hasattr(dataset, "rows"):
+        return dataset.rows(selection)
+    samples = [dataset[index] for index in range(*selection.indices(len(dataset)))]
+    return tuple(
+        nd.stack(*parts) if isinstance(parts[0], nd.NDArray) else nd.array(parts)
+        for parts in zip(*samples)
+    )
 
 
 def memory_needed(dataset, transform) -> int:

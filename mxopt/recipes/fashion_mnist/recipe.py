@@ -134,14 +134,26 @@ def narrowed(net: GarmentNet, channels) -> GarmentNet:
     return found
 
 
-def prepare(image, label):
-    """Return an image (1, 28, 28) float32 from 0 to 1, and its class.
+class Prepare:
+    """The transform: bytes to numbers from 0 to 1, channels first."""
 
-    Args:
-        image: (28, 28, 1) uint8.
-        label: its class.
-    """
-    return image.astype("float32").transpose((2, 0, 1)) / 255, label
+    def __call__(self, image, label):
+        """Return an image (1, 28, 28) float32 from 0 to 1, and its class.
+
+        Args:
+            image: (28, 28, 1) uint8.
+            label: its class.
+        """
+        return image.astype("float32").transpose((2, 0, 1)) / 255, label
+
+    def batched(self, images, labels):
+        """Return images (samples, 1, 28, 28) float32 from 0 to 1, and their classes.
+
+        Args:
+            images: (samples, 28, 28, 1) uint8.
+            labels: their classes, (samples,).
+        """
+        return images.astype("float32").transpose((0, 3, 1, 2)) / 255, labels
 
 
 def fashion_mnist(
@@ -178,7 +190,7 @@ def fashion_mnist(
         found = splits["train"].location
         if limit:
             splits = {name: part.take(min(limit, len(part))) for name, part in splits.items()}
-        return Data(**splits, transform=prepare, kind=found.kind, origin=found.origin)
+        return Data(**splits, transform=Prepare(), kind=found.kind, origin=found.origin)
 
     def network(contexts):
         net = GarmentNet(bias, hidden, channels)

@@ -5,7 +5,7 @@
 - the figures of a run from its epochs, and those from its steps (:mod:`.figures`);
 - the seconds of its parts from the time stamps between which they lie (:mod:`.clocks`);
 - machine, number, seeds, order and start of the runs of an experiment (:mod:`.experiments`), and
-  the code that made them (:mod:`.code`);
+  the code that made those of a notebook (:mod:`.code`);
 - pages, pictures and the figures within sentences from the records (:mod:`.pages`,
   :mod:`.pictures`, :mod:`mxopt.report.prose`).
 
@@ -18,6 +18,7 @@ have to measure, or a trusted time stamp would have to be taken of each record w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 from mxopt.core.errors import RecordError
@@ -51,16 +52,17 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
             problems.append(str(error))
     if not found and not problems:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
-    audited = []
+    audited = defaultdict(list)
     for path, experiment in found:
         problems += _plans(path, experiment)
         if any(run.source for run in _runs(experiment)):
             problems += _records(path, experiment)
             problems += pictures.check(path, experiment)
-            audited += _runs(experiment)
+            audited[path.parent] += _runs(experiment)
         elif f"{path.parent.name}/{path.stem}" not in NOT_REMEASURED:
             problems.append(f"{path}: made by version 0.2 or before, and cannot be verified")
-    problems += code.check(audited)
+    for runs in audited.values():
+        problems += code.check(runs)
     return problems if len(found) == 0 else problems + pages.check(folder, readme)
 
 

@@ -14,10 +14,10 @@ from mxopt.core.records import Run
 
 
 def check(runs: Iterable[Run], root: Path = source.PACKAGE.parent) -> list[str]:
-    """Return what is wrong with the code that made the runs of a results folder.
+    """Return what is wrong with the code that made the runs of a notebook.
 
     Args:
-        runs: all runs of the folder.
+        runs: all runs of the notebook's folder.
         root: a checkout; if it has the commit, the hash of its source is compared.
 
     Returns:

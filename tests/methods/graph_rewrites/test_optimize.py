@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
-from mxopt.methods.graph_rewrites.optimize import optimize
+from mxopt.methods.graph_rewrites import optimize
 from mxopt.recipes.segmentation.recipe import segmentation
 from mxopt.train.fit import fit
 

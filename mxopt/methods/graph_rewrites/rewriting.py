@@ -15,14 +15,13 @@ the outputs of both networks. Samples of another shape are computed by the origi
 
 from __future__ import annotations
 
-import mxnet as mx
 from mxnet import autograd, gluon, nd
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.graph_rewrites import NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
-from mxopt.methods.graph_rewrites.graph import rewrite
+from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
@@ -89,22 +88,16 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
         if name not in REWRITES:
             raise PlanError(f"no rewrite is called {name!r}; there are {', '.join(REWRITES)}")
     with autograd.predict_mode():
-        before = _flat(net(*example))  # also infers unknown shapes of parameters
-    inputs = [mx.sym.var(f"input{n}", dtype=array.dtype) for n, array in enumerate(example)]
-    try:
-        traced = mx.sym.Group(_flat(net(*inputs)))
-    except (mx.MXNetError, AttributeError, TypeError) as error:
-        raise PlanError(f"{type(net).__name__} cannot be traced as a graph: {error}") from None
-    shapes = {name: parameter.shape for name, parameter in net.collect_params().items()}
-    shapes.update((symbol.name, array.shape) for symbol, array in zip(inputs, example))
-    graph, changes = traced, {}
+        before = flat(net(*example))  # also infers unknown shapes of parameters
+    graph, inputs, shapes = trace(net, *example)
+    changes = {}
     for name in (name for name in REWRITES if name in chosen):
         graph, found = rewrite(graph, shapes, REWRITES[name])
         changes.update(found)
     block = gluon.SymbolBlock(graph, inputs, params=_parameters(net))
     optimized = Optimized(net, block, [array.shape[1:] for array in example], changes)
     with autograd.predict_mode():
-        after = _flat(optimized(*example))
+        after = flat(optimized(*example))
     for old, new in zip(before, after):
         difference = float((old - new).abs().max().asscalar())
         if not difference <= TOLERANCE * max(1.0, float(old.abs().max().asscalar())):
@@ -119,7 +112,3 @@ def _parameters(net: gluon.Block) -> gluon.ParameterDict:
     parameters = gluon.ParameterDict(shared=net.collect_params())
     parameters.update(net.collect_params())
     return parameters
-
-
-def _flat(output) -> list:
-    return list(output) if isinstance(output, (list, tuple)) else [output]

@@ -1,0 +1,138 @@
+"""Workload: predict with a trained network in one of several forms, timed and scored."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from mxopt.core.errors import PlanError
+from mxopt.core.plan import Plan
+from mxopt.methods.engine.clock import timed
+
+
+def inference(
+    plan: Plan,
+    write,
+    recipe: str,
+    form: str = "float32",
+    batch: int = 1,
+    times: int = 50,
+    calibration: int = 64,
+    train: bool = False,
+    **options,
+) -> dict:
+    """Score a network on the test split, and time its predictions.
+
+    Args:
+        plan: how the network is trained, with ``train``; batch size and placement of the scoring.
+        write: called with the name and the fields of each event.
+        recipe: name of the recipe, or ``module:function``.
+        form: one of ``FORMS``.
+        batch: samples in each timed prediction.
+        times: number of timed predictions.
+        calibration: samples of the training split that int8 is calibrated with.
+        train: whether the network is trained by the plan first, without validation; it is used as
+            the recipe makes it if not.
+        **options: options of the recipe.
+
+    Returns:
+        ``milliseconds`` of a prediction, waited for each time, ``seconds`` and ``cpu_seconds`` of
+        all; ``bytes`` of the network's file; and the figures of the test split.
+
+    Raises:
+        PlanError: there is no such form.
+    """
+    from mxnet import nd
+
+    from mxopt import recipes
+    from mxopt.methods.kvstore import stores
+    from mxopt.train import fit
+    from mxopt.train.setup import prepare
+    from mxopt.train.step import evaluate
+
+    if form not in FORMS:
+        raise PlanError(f"form={form!r} is not a choice; take one of {', '.join(FORMS)}")
+    nets: list = []
+    made = recipes.load(recipe, **options)
+    if train:
+        fit.fit(made, plan, write, nets.append, evaluate=False)
+    run, _ = prepare(made, plan, write, True, stores.for_plan(plan))
+    chosen = np.random.default_rng(plan.seed).permutation(len(run.data.train))
+    samples = nd.stack(*(_input(run, index) for index in chosen[: max(calibration, batch)]))
+    net = nets[-1] if train else run.network
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network"
+        run.learning = FORMS[form](net, samples[:calibration], path)
+        size = os.path.getsize(path)
+    inputs = samples[:batch]
+    for _ in range(3):
+        run.learning(inputs).wait_to_read()
+    with timed() as clock:
+        for _ in range(times):
+            run.learning(inputs).wait_to_read()
+    return {
+        "milliseconds": 1000 * clock.seconds / times,
+        "seconds": clock.seconds,
+        "cpu_seconds": clock.cpu_seconds,
+        "bytes": size,
+        **evaluate(run, "test"),
+    }
+
+
+def _input(run, index):
+    """Return the network's input for a sample of the training split."""
+    from mxnet import nd
+
+    array = run.data.transform(*run.data.train[int(index)])[0]
+    return array if isinstance(array, nd.NDArray) else nd.array(array)
+
+
+def _float32(net, samples, path, hybridize=True):
+    net.save_parameters(str(path))
+    net.hybridize(hybridize, static_alloc=hybridize, static_shape=hybridize)
+    return net
+
+
+def _rewritten(net, samples, path):
+    from mxopt.methods.graph_rewrites import optimize
+
+    net.save_parameters(str(path))
+    return _float32(optimize(net, samples[:1]), samples, path)
+
+
+def _fused(net, samples, path):
+    """Folded batch norms, and oneDNN's operators of a convolution with what follows it."""
+    from mxopt.methods.graph_rewrites import folded
+
+    made = folded(net, samples[:1])
+    made.save_parameters(str(path))
+    os.environ.setdefault("MXNET_SUBGRAPH_VERBOSE", "0")
+    made.optimize_for(samples[:1], backend="MKLDNN", static_alloc=True, static_shape=True)
+    return made
+
+
+def _int8(calibration):
+    def make(net, samples, path):
+        from mxopt.methods.quantization import load_int8, quantize, save_int8
+
+        size = min(8, len(samples))
+        batches = [samples[n : n + size] for n in range(0, len(samples) - size + 1, size)]
+        written = path.with_suffix(".npz")
+        save_int8(quantize(net, batches, calibration), written)
+        written.rename(path)
+        return load_int8(path)
+
+    return make
+
+
+# Functions that turn (network, samples, path) into the network that predicts, and save it there.
+FORMS = {
+    "eager": lambda net, samples, path: _float32(net, samples, path, hybridize=False),
+    "float32": _float32,
+    "rewritten": _rewritten,
+    "fused": _fused,
+    **{f"int8-{name}": _int8(name) for name in ("minmax", "percentile", "entropy")},
+}
