@@ -18,7 +18,8 @@ RESUME ?=
 TEST_PROCESSES ?= 2
 PYTEST := -m pytest -n $(TEST_PROCESSES) --dist worksteal
 ALL := -m 'slow or not slow'
-ON_NUMPY2 := tests/compat tests/train/test_fit.py tests/methods/precision
+ON_NUMPY2 := tests/compat tests/train/test_fit.py \
+  $(addprefix tests/methods/,precision quantization onnx_export)
 REPORTS := .pytest_cache/reports
 TOOLS ?=
 TOOLS_READY := $(CLUSTER)/.ready $(PEERS)/.ready .venv-cu112/.ready

@@ -57,6 +57,7 @@ def inference(
         raise PlanError(f"form={form!r} is not a choice; take one of {', '.join(FORMS)}")
     nets: list = []
     made = recipes.load(recipe, **options)
+    write = once(write)
     if train:
         fit.fit(made, plan, write, nets.append, evaluate=False)
     run, _ = prepare(made, plan, write, True, stores.for_plan(plan))
@@ -80,6 +81,24 @@ def inference(
         "bytes": size,
         **evaluate(run, "test"),
     }
+
+
+def once(write):
+    """Return a function that writes which data and which initial weights there were, and no more.
+
+    For workloads that train several times: their record is not one of a single training.
+
+    Args:
+        write: called with the name and the fields of each event.
+    """
+    left = {"data", "weights"}
+
+    def first(event, **fields):
+        if event in left:
+            left.remove(event)
+            write(event, **fields)
+
+    return first
 
 
 def _input(run, index):

@@ -86,7 +86,8 @@ def pipeline(
     Returns:
         ``seconds`` of the steps, ``samples_per_second``, ``bubble`` (the share of the time that a
         stage waits by GPipe's arithmetic), ``waiting`` (the share that was measured: one minus the
-        CPU seconds of a stage over the seconds, which holds with one thread for each stage), and
+        CPU seconds of a stage over the seconds, which holds with one thread for each stage, and is
+        below 0 by the share of Python's own work), and
         ``train_loss``, equal for all numbers of stages and micro-batches up to rounding.
 
     Raises:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mxopt import data, machine, measure
-from mxopt.chapter import guide_settings, tiers
+from mxopt.chapter import checklist_settings, guide_settings, tiers
 from mxopt.chapter.settings import FROM_SCRATCH, HEADLINES, NEEDS, SETTINGS
 from mxopt.core.errors import DataError, DeviceError, PlanError, RecordError
 from mxopt.core.plan import Plan
@@ -153,8 +153,9 @@ def open_lab(
     one, many = "cpu:0", "cpu:0-3"
     if picked.name == "gpu":
         one, many = _gpus(SETTINGS[chapter]["gpu"]["plan"]["batch_size"])
-    guide = chapter in guide_settings.SETTINGS
-    missing = find_data(picked.name, guide_settings.NEEDS if guide else NEEDS)
+    guides = (guide_settings, checklist_settings)
+    needs = next((guide.NEEDS for guide in guides if chapter in guide.SETTINGS), NEEDS)
+    missing = find_data(picked.name, needs)
     settings = SETTINGS[chapter][picked.name]
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")

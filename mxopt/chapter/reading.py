@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
+from mxopt.data import sources
 
 # How the images are stored and who reads them.
 STORAGE = ("files", "record", "native")
@@ -18,22 +19,25 @@ STORAGE = ("files", "record", "native")
 def read(
     plan: Plan,
     write,
-    folder: str,
     storage: str = "files",
     images: int = 20_000,
     cold: bool = False,
+    folder: str | None = None,
+    stand_in: bool = False,
 ) -> dict:
     """Read images of garments, as PNG files or from a record file, once.
 
     Args:
         plan: batch size, ``num_workers`` (threads, with ``storage="native"``), and seed.
         write: called with the name and the fields of each event.
-        folder: where the images are stored; they are written if they are not there.
         storage: ``files`` (a file for each image, Gluon's ``ImageFolderDataset``), ``record`` (a
             record file, Gluon's ``ImageRecordDataset``), or ``native`` (the record file, read by
             MXNet's ``ImageRecordIter``).
         images: number of images.
         cold: whether the files are dropped from the system's cache before.
+        folder: where the images are stored; they are written if they are not there. None takes a
+            folder of the cache.
+        stand_in: whether to take the drawn garments even if the real ones are available.
 
     Returns:
         ``images_per_second`` and ``seconds`` of one pass over all images, decoded and in batches;
@@ -45,7 +49,7 @@ def read(
     """
     if storage not in STORAGE:
         raise PlanError(f"storage={storage!r} is not a choice; take one of {', '.join(STORAGE)}")
-    home = stored(Path(folder), images)
+    home = stored(Path(folder) if folder else sources.cache_folder() / "stored", images, stand_in)
     paths = sorted(home.glob("images/*/*.png")) if storage == "files" else [home / "all.rec"]
     if cold:
         drop_from_cache(paths)
@@ -57,7 +61,7 @@ def read(
         count += len(batch)
         first = first or time.perf_counter() - begin
     seconds = time.perf_counter() - begin
-    write("data", kind="real", origin=str(home.name), images=count)
+    write("data", kind="stand-in" if stand_in else "real", origin=home.name, images=count)
     return {
         "seconds": seconds,
         "images_per_second": count / seconds,
@@ -67,23 +71,25 @@ def read(
     }
 
 
-def stored(folder: Path, images: int) -> Path:
+def stored(folder: Path, images: int, stand_in: bool = False) -> Path:
     """Return a folder with the images as files and as a record file; write them if necessary.
 
     Args:
         folder: gets a folder for this number of images.
         images: number of images of Fashion-MNIST's training split.
+        stand_in: whether to take the drawn garments.
     """
     import cv2
 
     from mxopt.data.fashion_mnist import FashionMNIST
     from mxopt.methods.record_files.files import write_images
 
-    home = folder / f"garments-{images}"
+    home = folder / f"{'drawn-' * stand_in}garments-{images}"
     if home.exists():
         return home
-    unfinished = folder / f".garments-{images}-{os.getpid()}"
-    garments = FashionMNIST("train").take(images)
+    unfinished = folder / f".{home.name}-{os.getpid()}"
+    root = sources.stand_in("fashion-mnist").path if stand_in else None
+    garments = FashionMNIST("train", root).take(images)
     for index in range(len(garments)):
         image, label = garments[index]
         path = unfinished / "images" / str(label) / f"{index:05d}.png"

@@ -1,7 +1,7 @@
 """What the notebooks measure on each tier: sizes, plans and levers."""
 
 from mxopt import machine
-from mxopt.chapter import guide_settings
+from mxopt.chapter import checklist_settings, guide_settings
 
 # MXNet's own default is half of the hardware threads, which may be fewer.
 CORES = machine.cpu().physical_cores
@@ -280,7 +280,7 @@ SETTINGS = {
     },
 }
 
-SETTINGS.update(guide_settings.SETTINGS)
+SETTINGS.update(guide_settings.SETTINGS | checklist_settings.SETTINGS)
 
 # Sizes of the network that the gpu tier fine-tunes, for use where its weights are unavailable.
 FROM_SCRATCH = {"layers": 6, "units": 512, "heads": 8, "hidden": 2048}
@@ -299,6 +299,7 @@ HEADLINES = {
     "translation-goal": [["before", "after"], ["launch", "after"]],
     "text-placement": [["lazy", "device"]],
     **guide_settings.HEADLINES,
+    **checklist_settings.HEADLINES,
 }
 
 # What each tier's notebooks read. It is fetched before anything is measured, because measured

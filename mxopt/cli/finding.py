@@ -166,3 +166,14 @@ def advise(chosen) -> int:
     recipe = run.options.get("recipe", "segmentation")
     print(f"\nto measure: mxopt compare {recipe} {plan} --after {after} {options}".rstrip())
     return 0
+
+
+def cost(chosen) -> int:
+    """Say what a recorded training cost, beside entries of public benchmarks."""
+    from mxopt.core import packed
+    from mxopt.report import cost as costs
+
+    run = packed.read_run(chosen.record)
+    goal = option(chosen.goal) if chosen.goal else None
+    print(costs.table(run, chosen.price, goal, chosen.currency))
+    return 0

@@ -171,6 +171,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     advise.add_argument("record", type=Path, help="such as results/mine/run-01.jsonl")
 
+    cost = command("cost", finding.cost, "say what a recorded training cost, beside benchmarks")
+    cost.add_argument("record", type=Path, help="such as results/mine/run-01.jsonl")
+    cost.add_argument("--price", type=float, required=True, help="price of an hour of this machine")
+    cost.add_argument("--currency", default="USD", help="currency of the price; default: USD")
+    cost.add_argument(
+        "--goal", metavar="FIGURE=VALUE", help="count until then, such as validation_accuracy=0.9"
+    )
+
     compare = command(
         "compare", commands.compare, "measure two plans in interleaved runs, and print the ratio"
     )

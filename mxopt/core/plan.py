@@ -91,6 +91,8 @@ class Plan:
         progressive_resizing: side of the images in the first ``progressive_epochs`` epochs, in
             pixels; ``None`` trains on the full size from the start.
         progressive_epochs: number of epochs on the smaller images.
+        sampling_start: share of the samples in the first epoch; ``None`` is all of them.
+        sampling_epochs: number of the first epoch with all samples; the share grows until then.
     Precision:
         precision: ``float32``, ``float16`` (the whole network), ``amp`` (automatic mixed precision
             with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
@@ -152,6 +154,8 @@ class Plan:
     prefetch: int | None = at_least(0, None)
     progressive_resizing: int | None = at_least(1, None)
     progressive_epochs: int = at_least(1, 1)
+    sampling_start: float | None = at_least(0, None)
+    sampling_epochs: int = at_least(1, 1)
     precision: str = choice("float32", "float16", "amp", "bfloat16")
     devices: str = "cpu:0"
     kvstore: str = choice("none", "dist_sync", "horovod")

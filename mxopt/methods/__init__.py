@@ -31,10 +31,12 @@ from mxopt.methods.memory_allocator import MemoryAllocator
 from mxopt.methods.mesh import TensorParallel
 from mxopt.methods.method import Method, TrainingRun
 from mxopt.methods.model_parallel import ModelParallel
+from mxopt.methods.onnx_export import OnnxExport
 from mxopt.methods.opencv_transforms import OpenCVTransforms
 from mxopt.methods.openmp import OpenMP
 from mxopt.methods.precision import Precision
 from mxopt.methods.progressive_resizing import ProgressiveResizing
+from mxopt.methods.progressive_sampling import ProgressiveSampling
 from mxopt.methods.pruning import Pruning
 from mxopt.methods.quantization import Quantization
 from mxopt.methods.record_files import RecordFiles
@@ -71,6 +73,7 @@ METHODS: tuple[type[Method], ...] = (
     SharedMemoryLoader,
     Bucketing,
     ProgressiveResizing,
+    ProgressiveSampling,
     # the updates
     LabelSmoothing,
     LRRangeTest,
@@ -83,6 +86,7 @@ METHODS: tuple[type[Method], ...] = (
     ExponentialMovingAverage,
     # after training
     Quantization,
+    OnnxExport,
     Ensembles,
 )
 

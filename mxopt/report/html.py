@@ -28,6 +28,8 @@ TITLES = {
     "8_3": "Translation",
     "accelerate_training": "Accelerate training",
     "nine_tips": "Nine tips",
+    "performance_checklist": "A performance checklist",
+    "best_practices": "Best practices",
 }
 
 

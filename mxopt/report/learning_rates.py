@@ -20,7 +20,7 @@ def plot(run: Run):
 
     tried = run.only("range")
     rates, losses = tried["rates"], tried["losses"]
-    figure = Figure(figsize=(7, 3.6))
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.plot(rates, losses, ".", color="0.75", markersize=3, label="loss of a step")
     axes.plot(rates, rules.smoothed(losses), color="black", label="average")

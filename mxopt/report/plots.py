@@ -180,6 +180,16 @@ def over_steps(lines: dict[str, list[float]], label: str, title: str = ""):
     return figure
 
 
+def memory(experiment: Experiment):
+    """Plot the memory of a process after each step, one line for each arm.
+
+    Args:
+        experiment: an experiment whose runs have an event ``memory`` with ``mebibytes``.
+    """
+    found = {arm: runs[0].only("memory")["mebibytes"] for arm, runs in experiment.runs.items()}
+    return over_steps(found, "memory of the process (MiB)", experiment.title)
+
+
 def pictures(columns: dict[str, list]):
     """Plot a grid of images, one row for each sample and one column for each kind.
 

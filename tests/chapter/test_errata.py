@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mxopt.chapter import checklist_errata, errata, guide_errata, own_errata
+from mxopt.chapter import checklist_errata, deployment_errata, errata, guide_errata, own_errata
 from mxopt.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -35,6 +35,8 @@ def test_the_page_is_what_the_errata_say_today():
         (checklist_errata.window_over_sorted_files, 1, 10),
         (checklist_errata.values_of_eight_bits, 256, 255),
         (checklist_errata.more_data_and_more_epochs, 1.2, 1.44),
+        (deployment_errata.products_that_nobody_uses, 0, 10),
+        (deployment_errata.block_of_channels, 25, 0),
     ],
 )
 def test_each_is_wrong_by_as_much_as_it_says(show, printed, right):
@@ -45,6 +47,26 @@ def test_without_the_logarithm_the_rate_is_too_small_by_orders_of_magnitude():
     printed, right = checklist_errata.steepest_without_logarithm()
     assert right == pytest.approx(1e-3, rel=0.3)
     assert printed < right / 100
+
+
+def test_files_of_smaller_networks_are_as_large_as_before():
+    pruned, compressed = deployment_errata.file_of_a_pruned_network()
+    assert pruned == 100
+    assert compressed < 40
+    saved, packed = deployment_errata.file_of_a_quantized_network()
+    assert saved == pytest.approx(100, abs=2)
+    assert packed < 27
+
+
+def test_a_fixed_scale_loses_gradients_that_a_large_one_keeps():
+    fixed, large = deployment_errata.fixed_scale_of_a_loss()
+    assert fixed == pytest.approx(100 * (40 - 28.3) / 35, abs=2)
+    assert large == 0
+
+
+def test_the_best_of_many_is_lucky():
+    best, worth = deployment_errata.best_of_many()
+    assert best - worth == pytest.approx(2.25 * 100 * (0.9 * 0.1 / 1000) ** 0.5, abs=0.2)
 
 
 def test_a_clock_that_does_not_wait_stops_before_the_work_is_done():

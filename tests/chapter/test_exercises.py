@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 
-from mxopt.chapter import exercises, guide_exercises
+from mxopt.chapter import checklist_exercises, exercises, guide_exercises, practice_exercises
 
 HERE = Path(__file__).parents[2]
 NOTEBOOKS = sorted([*HERE.glob("ch08/*.ipynb"), *HERE.glob("guides/*.ipynb")])
@@ -42,7 +42,8 @@ class Both:
     """The checks of the chapter and of the guides, by name."""
 
     def __getattr__(self, name):
-        return getattr(exercises, name, None) or getattr(guide_exercises, name)
+        homes = (exercises, guide_exercises, checklist_exercises, practice_exercises)
+        return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 
 def names():

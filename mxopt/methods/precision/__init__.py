@@ -18,6 +18,6 @@ class Precision(Method):
         return run.precision.prepare(net)
 
 
-__getattr__ = exports(
-    __name__, **dict.fromkeys(("for_plan", "Float32", "Float16", "Amp", "BFloat16"), "amp")
-)
+_AMP = ("for_plan", "Float32", "Float16", "Amp", "BFloat16")
+_FORMATS = ("FORMATS", "Format", "lost", "rounded")
+__getattr__ = exports(__name__, **dict.fromkeys(_AMP, "amp"), **dict.fromkeys(_FORMATS, "formats"))

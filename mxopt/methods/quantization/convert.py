@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from unittest import mock
 
 import mxnet as mx
 import numpy as np
@@ -23,6 +24,7 @@ from mxopt.methods.quantization import packed
 
 # How the range of a layer's outputs is chosen. ``entropy`` is the default of MXNet's function.
 CALIBRATIONS = ("minmax", "percentile", "entropy")
+_MXNETS = quantization._get_optimal_thresholds
 _THEIRS = {"minmax": "naive", "percentile": "customize", "entropy": "entropy"}
 
 
@@ -109,7 +111,8 @@ def quantize(
     )
     collector = Percentiles(percentile) if calibration == "percentile" else None
     os.environ.setdefault("MXNET_SUBGRAPH_VERBOSE", "0")  # a line for each graph otherwise
-    with warnings.catch_warnings():
+    thresholds = mock.patch.object(quantization, "_get_optimal_thresholds", _thresholds)
+    with warnings.catch_warnings(), thresholds:
         warnings.simplefilter("ignore")  # of MXNet's own code
         made = quantization.quantize_net_v2(
             traced,
@@ -125,6 +128,12 @@ def quantize(
             parameter.set_data(nd.array(packed.snapped(parameter.data().asnumpy())))
     made.hybridize(static_alloc=True, static_shape=True)
     return made
+
+
+def _thresholds(*histograms, **how) -> dict[str, tuple[float, float]]:
+    """Return MXNet's thresholds as numbers: NumPy 2 does not take arrays of one for them."""
+    found = _MXNETS(*histograms, **how)
+    return {name: tuple(np.asarray(end).item() for end in ends) for name, ends in found.items()}
 
 
 def calibrated(

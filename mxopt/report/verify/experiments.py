@@ -13,8 +13,9 @@ from mxopt.report.verify import clocks
 
 # Parts of the environment that differ between runs on one machine.
 VARYING = ("event", "at", "openmp", "variables", "warnings")
-# The name of the record, which differs in every run, and whether the notebook was resumed.
-OWN_VARIABLES = ("MXOPT_RECORD", "MXOPT_RESUME")
+# The name of the record, which differs in every run, the number of a process among several, and
+# whether the notebook was resumed.
+OWN_VARIABLES = ("MXOPT_RECORD", "MXOPT_WORKER", "MXOPT_RESUME")
 # Longest time between two runs, in seconds: Python starts, and the description is written.
 PAUSE = 15.0
 SLACK = 1.0  # seconds by which the system's clock may be set back during a run

@@ -29,6 +29,7 @@ DRAWN: dict[str, Callable] = {
     "waterfall": lambda experiment: plots.waterfall(Ablation(experiment)),
     "chart": lambda experiment: plots.lines(experiment, "batch_size", by=plots.loader_name),
     "curves": plots.curves,
+    "memory": plots.memory,
     "training-loss": lambda experiment: plots.curves(experiment, "train_loss"),
     "validation-score": lambda experiment: plots.curves(experiment, _score(experiment)),
 }

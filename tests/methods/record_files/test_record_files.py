@@ -113,10 +113,10 @@ def test_a_failure_leaves_no_half_file(tmp_path, garments):
 @pytest.mark.parametrize("storage", reading.STORAGE)
 def test_every_storage_gives_the_same_pixels(tmp_path, storage):
     plan = Plan(batch_size=8)
-    found = reading.read(plan, lambda *a, **k: None, str(tmp_path), storage, images=20, cold=True)
+    found = reading.read(plan, lambda *a, **k: None, storage, 20, True, str(tmp_path))
     images = FashionMNIST("train").take(20)
     assert found["checksum"] == sum(float(image.asnumpy().sum()) for image, _ in images)
     assert found["bytes"] > 0
     assert 0 < found["first_seconds"] <= found["seconds"]
     with pytest.raises(PlanError, match="storage='tape' is not a choice"):
-        reading.read(plan, lambda *a, **k: None, str(tmp_path), "tape")
+        reading.read(plan, lambda *a, **k: None, "tape")

@@ -1,0 +1,109 @@
+"""What the guides to the checklist and to best practices measure on each tier."""
+
+from __future__ import annotations
+
+# What both guides train unless they say otherwise.
+_GARMENTS = {
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "batch_size": 64,
+    "preprocess": "cached",
+    "transform_batch": 1_000,
+}
+# Shares of the weights that are pruned, as in the checklist.
+_PRUNED = (0.5, 0.75, 0.875)
+_DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
+
+# In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
+# milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
+# ``tuning`` its seconds; ``finder`` and ``smaller`` are options of trainings; ``network`` is
+# deployed for single samples, ``small_network`` for many.
+_CHECKLIST = {
+    "repeats": 6,
+    "seeds": 3,
+    "training": {},
+    "plan": _GARMENTS,
+    "starved": {"limit": 3_200},
+    "delay": 10,
+    "images": 20_000,
+    "photographs": {"recipe": "segmentation", "size": 240},
+    "tuning": 20,
+    "finder": {"limit": 9_600},
+    "channels": (16, 24, 32, 40, 48, 56, 64, 72, 80),
+    "side": 56,
+    "products": {"units": 500, "times": 20},
+    "smaller": {"limit": 9_600},
+    "narrow_to": [16, 32],
+    "network": {**_DEEPLAB, "size": 240},
+    "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},
+    "long": {},
+}
+# In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
+# an ensemble's members, ``searches`` and ``ensembles`` how many there are of each; ``steps`` are
+# those before gradients are looked at.
+_PRACTICE = {
+    "repeats": 3,
+    "training": {},
+    "plan": {**_GARMENTS, "epochs": 3},
+    "search": {"limit": 4_800, "minutes": 0.75},
+    "searches": 3,
+    "ensemble": {"limit": 9_600},
+    "ensembles": 6,
+    "steps": 30,
+    "long": {"search": {"limit": 9_600, "minutes": 5}, "searches": 6},
+}
+SETTINGS = {
+    "best_practices": {
+        "smoke": {
+            **_PRACTICE,
+            "repeats": 1,
+            "training": {"stand_in": True},
+            "plan": {**_GARMENTS, "epochs": 1},
+            "search": {"limit": 128, "minutes": 0.5, "trials": 2},
+            "searches": 1,
+            "ensemble": {"limit": 320},
+            "ensembles": 1,
+            "steps": 3,
+            "long": {},
+        },
+        "cpu": _PRACTICE,
+        "gpu": _PRACTICE,
+    },
+    "performance_checklist": {
+        "smoke": {
+            **_CHECKLIST,
+            "repeats": 1,
+            "seeds": 1,
+            "training": {"stand_in": True},
+            "starved": {"limit": 320},
+            "images": 500,
+            "photographs": {"recipe": "segmentation", "size": 96, "limit": 8},
+            "tuning": 2,
+            "finder": {"limit": 1_024},
+            "channels": (16, 24, 32),
+            "side": 14,
+            "products": {"units": 100, "times": 5},
+            "smaller": {"limit": 640},
+            "network": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
+            "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 640, "batch": 32},
+        },
+        "cpu": _CHECKLIST,
+        "gpu": _CHECKLIST,
+    },
+}
+
+NEEDS = {
+    "smoke": (),
+    "cpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2"),
+    "gpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2"),
+}
+
+# The pairs that the README shows, named before anything is measured.
+HEADLINES = {
+    "checklist-reading": [["files", "native"]],
+    "checklist-compiled": [["calls", "graph"], ["unused-calls", "unused-graph"]],
+    "checklist-predict": [["float32", "int8-minmax"], ["fused", "int8-minmax"]],
+    "checklist-predict-garments": [["float32", "int8-minmax"]],
+    "practice-search": [["random", "tpe-hyperband"]],
+    "practice-ensembles": [["similar", "diverse"]],
+}

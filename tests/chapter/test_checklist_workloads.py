@@ -1,0 +1,105 @@
+"""The workloads of the later guides compute what they say."""
+
+import pytest
+
+from mxopt import Plan
+from mxopt.chapter import checklist_workloads as workloads
+from mxopt.chapter import deployment, practice_workloads
+from mxopt.core.errors import PlanError
+
+PLAN = Plan(
+    optimizer="adam",
+    learning_rate=1e-3,
+    batch_size=32,
+    preprocess="cached",
+    transform_batch=100,
+)
+GARMENTS = {"stand_in": True, "limit": 64}
+
+
+def unused(event, **fields):
+    """In place of a record."""
+
+
+def test_a_planted_delay_is_found_in_the_waiting_for_batches():
+    lazy = PLAN.replace(preprocess="lazy", transform_batch=1)
+    free = workloads.starved(lazy, unused, **GARMENTS)
+    slowed = workloads.starved(lazy, unused, delay=0.01, **GARMENTS)
+    added = slowed["loading_seconds"] - free["loading_seconds"]
+    assert added > 0.64 * 0.9  # 64 samples of 10 ms; a busy machine adds to it
+    assert slowed["starved_share"] > 0.5
+    assert slowed["train_loss"] == free["train_loss"]
+
+
+def test_operations_of_a_convolution():
+    events = {}
+
+    def write(event, **fields):
+        events[event] = fields
+
+    plan = Plan(batch_size=2)
+    found = workloads.convolution(plan, write, channels=8, side=4, kernel=3, times=2)
+    # 2 images x 16 pixels x 8 outputs x 8 inputs x 9 taps, a product and a sum each, twice
+    assert events["work"]["operations"] == 2 * 16 * 8 * 8 * 9 * 2 * 2
+    assert found["gflops"] == pytest.approx(events["work"]["operations"] / found["seconds"] / 1e9)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_graph_leaves_out_what_is_not_used(used):
+    # With much work and few calls: the graph without products is many times as fast.
+    sizes = {"units": 300, "products": 6, "times": 3}
+    calls = workloads.compiled(PLAN, unused, used, **sizes)["cpu_seconds"]
+    graph = workloads.compiled(PLAN.replace(hybridize="yes"), unused, used, **sizes)["cpu_seconds"]
+    assert (graph < calls / 5) != used
+
+
+def test_smaller_networks():
+    small = {"more_epochs": 1, "times": 2, **GARMENTS}
+    dense = workloads.smaller(PLAN, unused, **small)
+    pruned = workloads.smaller(
+        PLAN.replace(epochs=2, sparsity=0.75, prune_until=1), unused, **small
+    )
+    narrow = workloads.smaller(PLAN, unused, [16, 32], **small)
+    assert dense["parameters"] == pruned["parameters"] == 1_630_090
+    assert narrow["parameters"] < 0.55 * dense["parameters"]
+    assert dense["zeros"] < 0.01
+    assert pruned["zeros"] == pytest.approx(0.75, abs=0.01)
+    assert pruned["compressed_bytes"] < dense["compressed_bytes"] / 2
+    with pytest.raises(PlanError, match="two ways to the same"):
+        workloads.smaller(PLAN.replace(epochs=2, sparsity=0.5), unused, [16, 32], **small)
+
+
+@pytest.mark.parametrize("form", deployment.FORMS)
+def test_every_form_of_a_network_scores_nearly_the_same(form):
+    job = {"recipe": "fashion_mnist", "train": True, "times": 2, "calibration": 16, **GARMENTS}
+    before = deployment.inference(PLAN, unused, form="float32", **job)
+    found = deployment.inference(PLAN, unused, form=form, **job)
+    assert found["test_loss"] == pytest.approx(before["test_loss"], rel=0.02)
+    quarter = found["bytes"] < 0.27 * before["bytes"]
+    assert quarter == form.startswith("int8")
+    with pytest.raises(PlanError, match="form='int4' is not a choice"):
+        deployment.inference(PLAN, unused, form="int4", **job)
+
+
+def test_an_ensemble_is_combined_on_the_validation_split():
+    events = []
+    found = practice_workloads.ensemble(
+        PLAN, lambda event, **fields: events.append((event, fields)), "diverse", **GARMENTS
+    )
+    members = [fields for event, fields in events if event == "member"]
+    assert len(members) == len(practice_workloads.DIVERSE)
+    singles = [member["test_accuracy"] for member in members]
+    assert found["mean_member"] == pytest.approx(sum(singles) / len(singles))
+    assert found["best_member"] in singles
+    assert 0 < found["disagreement"] < 1
+
+
+@pytest.mark.slow
+def test_a_search_counts_the_seconds_of_its_trials():
+    found = practice_workloads.searched(
+        PLAN, unused, minutes=1, trials=2, sampler="random", pruner="none", **GARMENTS
+    )
+    assert found["trials"] == 2
+    assert found["cpu_seconds"] > 1
+    assert 0 <= found["best_validation_accuracy"] <= 1
+    assert "test_accuracy" in found
