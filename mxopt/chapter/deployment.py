@@ -118,7 +118,6 @@ def _float32(net, samples, path, hybridize=True):
 def _rewritten(net, samples, path):
     from mxopt.methods.graph_rewrites import optimize
 
-    net.save_parameters(str(path))
     return _float32(optimize(net, samples[:1]), samples, path)
 
 

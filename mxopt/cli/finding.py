@@ -144,19 +144,22 @@ def _short(value) -> str:
 def advise(chosen) -> int:
     """Say what may make a recorded run faster, and with which command to measure it."""
     from mxopt.core import packed
-    from mxopt.report import advice, card
+    from mxopt.report import advice, card, checklist
 
     run = packed.read_run(chosen.record)
     found = advice.advise(run)
-    cards = {one.name: one for one in card.read_cards()} if found else {}
+    cards = {one.name: one for one in card.read_cards()}
     for number, one in enumerate(found, 1):
         print(f"{number}. {one.switches or 'no switch'}: {one.why}.")
         if one.method:
             seen = card.first_measured(cards[one.method], one.switches.partition("=")[0])
             print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
+    print("\nThe checklist:")
+    for status in checklist.statuses(run, found, cards):
+        print(f"{status.state:17s} {status.line.question}\n{'':17s} {status.why}")
     changes = run.plan.diff(advice.improved(run.plan, found))
     if not changes:
-        print("no switch is likely to help by much")
+        print("\nno switch is likely to help by much")
         return 0
     after = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
     set_before = type(run.plan)().diff(run.plan)

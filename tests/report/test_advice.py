@@ -8,6 +8,7 @@ from mxopt import Plan, measure
 from mxopt.cli.main import main
 from mxopt.core.errors import RecordError
 from mxopt.core.records import read_run
+from mxopt.report import card, checklist
 from mxopt.report.advice import advise, improved
 
 TRAIN = "mxopt.chapter.workloads:train"
@@ -114,3 +115,34 @@ def test_the_command_that_is_printed_is_one(run, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(words)
     assert asked
+
+
+def test_every_line_of_the_checklist_has_a_state(run):
+    cards = {one.name: one for one in card.read_cards()}
+
+    def states(of):
+        found = checklist.statuses(of, advise(of), cards)
+        return {one.line.change.partition("=")[0]: one for one in found}
+
+    starved = changed(run, seconds=10.0, loading_seconds=8.0, waiting_seconds=0.1, cpu_seconds=9.0)
+    plain = states(starved)
+    assert plain["preprocess"].state == checklist.HELPS
+    assert "waited 80% of the time" in plain["preprocess"].why
+    assert plain["bucketing"] == (
+        plain["bucketing"].line, checklist.NOT_APPLICABLE, "the samples are no sentences"
+    )  # fmt: skip
+    assert plain["precision"].state == checklist.NOT_APPLICABLE
+    assert plain["transform_batch"].state == checklist.NOT_APPLICABLE  # needs preprocess=cached
+    assert "preprocess='lazy'" in plain["transform_batch"].why
+    cached = states(changed(starved, starved.plan.replace(preprocess="cached", epochs=2)))
+    assert cached["preprocess"] == (cached["preprocess"].line, checklist.DONE, "preprocess=cached")
+    assert cached["transform_batch"].state == checklist.TRY
+    assert cached["transform_batch"].why.startswith("measured elsewhere: transform_batch: 1")
+    once = states(changed(starved, starved.plan.replace(epochs=1)))
+    assert once["sampling_start"].why == "the run has one epoch"
+
+
+def test_every_line_names_a_method_and_a_switch_of_it():
+    cards = {one.name: one for one in card.read_cards()}
+    for line in checklist.LINES:
+        assert line.change.partition("=")[0] in cards[line.method].names
