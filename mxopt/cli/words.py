@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 
@@ -34,3 +35,24 @@ def option(word: str) -> tuple[str, object]:
         return name, json.loads(text)
     except ValueError:
         return name, text
+
+
+def trained(sub: argparse.ArgumentParser, switches: str) -> None:
+    """Add the arguments that say what is trained: a recipe, a plan, and options of the recipe.
+
+    Args:
+        sub: the parser of a command.
+        switches: help for the plan.
+    """
+    sub.add_argument(
+        "recipe",
+        help="segmentation, translation, fashion_mnist, or your own as module:function",
+    )
+    sub.add_argument("switches", nargs="*", metavar="NAME=VALUE", help=switches)
+    sub.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the recipe, such as size=160",
+    )

@@ -6,6 +6,7 @@ from mxnet import gluon
 
 from mxopt import Plan
 from mxopt.chapter import reading
+from mxopt.cli.main import main
 from mxopt.core.errors import DataError, PlanError
 from mxopt.data.fashion_mnist import FashionMNIST
 from mxopt.methods.record_files import RecordPairs, native_reader, write_images, write_pairs
@@ -120,3 +121,17 @@ def test_every_storage_gives_the_same_pixels(tmp_path, storage):
     assert 0 < found["first_seconds"] <= found["seconds"]
     with pytest.raises(PlanError, match="storage='tape' is not a choice"):
         reading.read(plan, lambda *a, **k: None, "tape")
+
+
+def test_the_command_writes_images_and_pairs(tmp_path, capsys):
+    garments = ["--option", "stand_in=true", "--option", "limit=12"]
+    assert main(["write-records", "fashion_mnist", str(tmp_path / "g.rec"), *garments]) == 0
+    assert "g.rec: 12 samples" in capsys.readouterr().out
+    assert sum(len(b.data[0]) for b in native_reader(tmp_path / "g.rec", (1, 28, 28), 4)) == 12
+    people = ["--split", "test", "--side", "32", "--option", "limit=3"]
+    assert main(["write-records", "segmentation", str(tmp_path / "p.rec"), *people]) == 0
+    pairs = RecordPairs(tmp_path / "p.rec")
+    assert len(pairs) == 3
+    assert min(pairs[0][0].shape[:2]) == 32
+    assert main(["write-records", "translation", str(tmp_path / "t.rec")]) == 2
+    assert "not images with a label or a mask" in capsys.readouterr().err
