@@ -58,18 +58,21 @@ def searched(
         write("trial", number=number, score=run.figures.get("validation_accuracy"),
               cpu_seconds=_children() - before)  # fmt: skip
 
-    with tempfile.TemporaryDirectory() as folder, timed() as clock:
-        study = search.search(
-            "fashion_mnist", plan, space, folder, options=options, minutes=minutes, trials=trials,
-            sampler=sampler, pruner=pruner, seed=plan.seed, seen=seen,
-        )  # fmt: skip
-    spent = _children() - before
-    best, own = search.best_plan(plan, study)
+    with tempfile.TemporaryDirectory() as folder:
+        with timed() as clock:
+            study = search.search(
+                "fashion_mnist", plan, space, folder, options=options, minutes=minutes,
+                trials=trials, sampler=sampler, pruner=pruner, seed=plan.seed, seen=seen,
+            )  # fmt: skip
+        spent = _children() - before
+        # Read before the folder of the journal goes.
+        score, count = study.best_value, len(study.trials)
+        best, own = search.best_plan(plan, study)
     figures = fit.fit(recipes.load("fashion_mnist", **{**options, **own}), best, once(write))
     return {
-        "best_validation_accuracy": study.best_value,
+        "best_validation_accuracy": score,
         "test_accuracy": figures["test_accuracy"],
-        "trials": len(study.trials),
+        "trials": count,
         "pruned": pruned,
         "seconds": clock.seconds,
         "cpu_seconds": spent,
