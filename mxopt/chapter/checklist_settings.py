@@ -10,13 +10,12 @@ _GARMENTS = {
     "preprocess": "cached",
     "transform_batch": 1_000,
 }
-# Shares of the weights that are pruned, as in the checklist.
-_PRUNED = (0.5, 0.75, 0.875)
 _DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
 
 # In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
 # milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
-# ``tuning`` its seconds; ``finder`` and ``smaller`` are options of trainings; ``network`` is
+# ``tuning`` its seconds; ``finder`` and ``smaller`` are options of trainings, ``shares`` those of
+# the weights that are pruned, as in the checklist; ``network`` is
 # deployed for single samples, ``small_network`` for many.
 _CHECKLIST = {
     "repeats": 6,
@@ -33,6 +32,7 @@ _CHECKLIST = {
     "side": 56,
     "products": {"units": 500, "times": 20},
     "smaller": {"limit": 9_600},
+    "shares": (0.5, 0.75, 0.875),
     "narrow_to": [16, 32],
     "network": {**_DEEPLAB, "size": 240},
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.cli import commands, storing
+from mxopt.cli.words import with_options
 
 _TIERS = {
     "choices": ("smoke", "cpu", "gpu"),
@@ -51,13 +52,7 @@ def add(command: Callable) -> None:
     records.add_argument("--split", choices=("train", "validation", "test"), default="train")
     records.add_argument("--quality", type=int, help="of JPEG, 1 to 100; default: PNG, no loss")
     records.add_argument("--side", type=int, help="shorter side that images are resized to")
-    records.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the recipe, such as limit=1000",
-    )
+    with_options(records, "limit=1000")
 
     launch = command(
         "launch", commands.launch, "run your own Gluon script with faster environment settings"

@@ -49,10 +49,20 @@ def trained(sub: argparse.ArgumentParser, switches: str) -> None:
         help="segmentation, translation, fashion_mnist, or your own as module:function",
     )
     sub.add_argument("switches", nargs="*", metavar="NAME=VALUE", help=switches)
+    with_options(sub, "size=160")
+
+
+def with_options(sub: argparse.ArgumentParser, such_as: str) -> None:
+    """Add the argument for options of the recipe.
+
+    Args:
+        sub: the parser of a command.
+        such_as: an option, as an example.
+    """
     sub.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the recipe, such as size=160",
+        help=f"an option of the recipe, such as {such_as}",
     )

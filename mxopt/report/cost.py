@@ -41,7 +41,7 @@ _IMAGENET = "ImageNet to 93 % in the top 5"
 # https://dawn.cs.stanford.edu/benchmark, "Training Time" and "Training Cost", and the page on its
 # results of April 2018 for the first entry.
 ENTRIES = (
-    Entry(_IMAGENET, "first entries, 2017", "public cloud", 902_520, 1_112.64),
+    Entry(_IMAGENET, "the first entries", "public cloud", 902_520, 1_112.64),
     Entry(_IMAGENET, "September 2018, ResNet-50, PyTorch", "16 p3.16xlarge", 1_086),
     Entry(_IMAGENET, "December 2018, ResNet-50, MXNet", "128 V100", 562),
     Entry(_IMAGENET, "March 2020, ResNet-50, TensorFlow", "16 ecs.gn6e-c12g1.24xlarge", 158),
