@@ -58,9 +58,7 @@ def to_onnx(net: gluon.HybridBlock, path: str | Path, *example: nd.NDArray) -> P
         except (AttributeError, NotImplementedError) as error:
             raise PlanError(f"{type(net).__name__} cannot be exported: {error}") from None
         model = onnx.load(written)
-    # The file names the newest operators of the package, and has those of MXNet's converters.
-    model.opset_import[0].version = OPSET
-    model.ir_version = min(model.ir_version, 8)
+    model.ir_version = min(model.ir_version, 8)  # that of the operators' time, for older runtimes
     content = model.SerializeToString()
     _check(net, content, [symbol.name for symbol in inputs], example)
     replace_bytes(path, content)

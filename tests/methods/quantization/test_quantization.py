@@ -28,9 +28,11 @@ def _net():
     )
     mx.random.seed(3)
     net.initialize(mx.init.Xavier())
-    with autograd.record():
-        for _ in range(3):
-            net(nd.random.normal(2, 3, (16, 3, 12, 12)))
+    for _ in range(9):
+        with autograd.record():
+            output = net(nd.random.normal(2, 3, (16, 3, 12, 12)))
+        output.backward()  # which updates the running statistics
+    assert abs(net[1].running_mean.data()).max().asscalar() > 0.1
     return net
 
 
