@@ -86,6 +86,10 @@ class Plan:
             (worker processes of this package, which reuse their memory and name what failed).
         bucketing: which sentences share a batch: ``none`` (in order), ``length`` (of similar
             length), ``tokens`` (of similar length; ``batch_size`` then counts target tokens).
+        augmentation: how training images are changed at random, on their device: ``none``, or names
+            joined by ``+``, of ``flip``, ``shift`` and ``colour``.
+        augmentation_epochs: number of the first epoch in which they are changed at full strength,
+            which grows until then; 0 is all.
         num_workers: number of processes that load batches; 0 loads in the training process.
         prefetch: number of batches that workers load ahead; ``None`` is two for each worker.
         progressive_resizing: side of the images in the first ``progressive_epochs`` epochs, in
@@ -96,6 +100,8 @@ class Plan:
     Precision:
         precision: ``float32``, ``float16`` (the whole network), ``amp`` (automatic mixed precision
             with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
+        loss_scale: factor of the loss under ``amp`` and ``bfloat16``, such as 1024, which keeps
+            small gradients from becoming 0; ``None`` is MXNet's dynamic one, which begins at 65536.
     Devices:
         devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``, in each process.
         kvstore: how processes sum their gradients: ``none`` (one process), ``dist_sync`` (MXNet's
@@ -150,6 +156,8 @@ class Plan:
     transform_batch: int = at_least(1, 1)
     loader: str = choice("gluon", "shared_memory")
     bucketing: str = choice("none", "length", "tokens")
+    augmentation: str = "none"
+    augmentation_epochs: int = at_least(0, 0)
     num_workers: int = at_least(0, 0)
     prefetch: int | None = at_least(0, None)
     progressive_resizing: int | None = at_least(1, None)
@@ -157,6 +165,7 @@ class Plan:
     sampling_start: float | None = at_least(0, None)
     sampling_epochs: int = at_least(1, 1)
     precision: str = choice("float32", "float16", "amp", "bfloat16")
+    loss_scale: float | None = at_least(1, None)
     devices: str = "cpu:0"
     kvstore: str = choice("none", "dist_sync", "horovod")
     processes: int = at_least(1, 1)

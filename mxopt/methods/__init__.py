@@ -7,6 +7,7 @@ import os
 
 from mxopt.core import plan as _plan
 from mxopt.core.errors import DeviceError
+from mxopt.methods.augmentation import Augmentation
 from mxopt.methods.batched_transforms import BatchedTransforms
 from mxopt.methods.blas import BLAS
 from mxopt.methods.bucketing import Bucketing
@@ -43,6 +44,7 @@ from mxopt.methods.record_files import RecordFiles
 from mxopt.methods.relu6_stages import ReLU6Stages
 from mxopt.methods.shared_memory_loader import SharedMemoryLoader
 from mxopt.methods.space_to_batch import SpaceToBatch
+from mxopt.methods.tflite_export import TFLiteExport
 from mxopt.methods.weight_averaging import WeightAveraging
 
 METHODS: tuple[type[Method], ...] = (
@@ -74,6 +76,7 @@ METHODS: tuple[type[Method], ...] = (
     Bucketing,
     ProgressiveResizing,
     ProgressiveSampling,
+    Augmentation,  # the batches of the loader that the two before chose
     # the updates
     LabelSmoothing,
     LRRangeTest,
@@ -87,6 +90,7 @@ METHODS: tuple[type[Method], ...] = (
     # after training
     Quantization,
     OnnxExport,
+    TFLiteExport,
     Ensembles,
 )
 

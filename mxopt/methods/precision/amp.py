@@ -156,6 +156,11 @@ class Amp(Float32):
     name = "amp"
     target_dtype = "float16"
 
+    def __init__(self, loss_scale: float | None = None):
+        """Take a fixed loss scale; None for a dynamic one."""
+        super().__init__()
+        self._fixed = loss_scale
+
     def start(self):
         """Rewrite MXNet's operators (``amp.init``).
 
@@ -177,7 +182,7 @@ class Amp(Float32):
         return {}
 
     def attach(self, trainer):
-        """Give the trainer a dynamic loss scale (``amp.init_trainer``).
+        """Give the trainer a loss scale (``amp.init_trainer``).
 
         Raises:
             PrecisionError: the trainer may update on the kvstore, which would apply an overflow
@@ -189,6 +194,8 @@ class Amp(Float32):
                 "is detected before the weights are updated"
             )
         amp.init_trainer(trainer)
+        if self._fixed is not None:
+            trainer._amp_loss_scaler = _FixedLossScale(self._fixed)
         return trainer
 
     def backward(self, losses, trainer):
@@ -211,7 +218,10 @@ class Amp(Float32):
         """Update the weights, or skip the step and halve the loss scale after an overflow."""
         super().step(trainer, size, on_gradients)
         scaler = trainer._amp_loss_scaler
-        self.skipped_steps += scaler._next_loss_scale < scaler._loss_scale
+        if self._fixed is None:
+            self.skipped_steps += scaler._next_loss_scale < scaler._loss_scale
+        else:
+            self.skipped_steps += scaler.overflowed
 
     def loss_scale(self, trainer) -> float:
         """Return the scale of the next losses."""
@@ -242,6 +252,22 @@ class BFloat16(Amp):
         return {"fp32_ops": [*operators, "Concat", "concat"]}
 
 
+class _FixedLossScale(amp.amp.LossScaler):
+    """A loss scale that overflows do not change; their steps are skipped all the same."""
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self._loss_scale = self._next_loss_scale = scale
+        self.overflowed = False
+
+    def has_overflow(self, params):
+        """Return whether a gradient is infinite or NaN."""
+        scale = self._loss_scale
+        self.overflowed = super().has_overflow(params)
+        self._loss_scale = self._next_loss_scale = scale
+        return self.overflowed
+
+
 _CLASSES = {kind.name: kind for kind in (Float32, Float16, Amp, BFloat16)}
 
 
@@ -265,4 +291,5 @@ def for_plan(plan: Plan, contexts: list) -> Float32:
         raise DeviceError(
             "precision='bfloat16' runs on the CPU only in MXNet 1.9.1; take precision='amp' on GPUs"
         )
-    return _CLASSES[plan.precision]()
+    kind = _CLASSES[plan.precision]
+    return kind(plan.loss_scale) if issubclass(kind, Amp) else kind()

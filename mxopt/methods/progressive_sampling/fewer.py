@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 
+from mxopt.methods.input_pipeline.wrapped import Wrapped
+
 
 def share(epoch: int, start: float, epochs: int) -> float:
     """Return the share of the samples in an epoch: ``start`` at first, and then more and more.
@@ -20,7 +22,7 @@ def share(epoch: int, start: float, epochs: int) -> float:
     return min(1.0, start + (1 - start) * epoch / epochs)
 
 
-class FirstBatches:
+class FirstBatches(Wrapped):
     """The first batches of a loader.
 
     Args:
@@ -29,19 +31,11 @@ class FirstBatches:
     """
 
     def __init__(self, loader, part: float):
-        self._loader, self._count = loader, math.ceil(part * len(loader))
+        super().__init__(loader)
+        self._count = math.ceil(part * len(loader))
 
     def __len__(self):
         return self._count
 
     def __iter__(self):
         return itertools.islice(self._loader, self._count - self._loader.step)
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def __setattr__(self, name, value):
-        if name.startswith("_"):
-            super().__setattr__(name, value)
-        else:
-            setattr(self._loader, name, value)

@@ -11,7 +11,7 @@ import pytest
 import toy
 from mxnet import autograd, gluon, nd
 
-from mxopt.core.errors import DeviceError, PrecisionError
+from mxopt.core.errors import DeviceError, PlanError, PrecisionError
 from mxopt.core.plan import Plan
 from mxopt.methods.gradient_clipping.clip import clip_gradients
 from mxopt.methods.precision import amp
@@ -85,6 +85,32 @@ def test_an_overflow_skips_the_step_and_halves_the_scale():
                   before is None or np.array_equal(before, after), np.isfinite(after).all())
     """).splitlines()
     assert printed == ["65536.0 0 True True", "32768.0 1 True True", "32768.0 1 True True"]
+
+
+def test_a_fixed_scale_skips_overflows_and_stays():
+    printed = in_child("""
+        numbers = precision.for_plan(plan.replace(loss_scale=512.0), [mx.cpu()])
+        numbers.start()
+        net = numbers.prepare(toy.network([mx.cpu()]))
+        trainer = numbers.attach(make_trainer(net, plan, numbers))
+        for factor in (1.0, float("inf"), 1.0):
+            net(x)
+            before = net[2].weight.data().asnumpy()
+            with autograd.record():
+                numbers.backward([net(x).sum() * factor], trainer)
+            gradient = float(abs(net[2].weight.grad()).max().asscalar())
+            numbers.step(trainer, 6)
+            moved = float(abs(net[2].weight.data().asnumpy() - before).max())
+            print(numbers.loss_scale(trainer), numbers.skipped_steps, numbers.exhausted(trainer),
+                  moved if factor > 1 else round(gradient / 512 * 0.1 / 6 / moved, 4))
+    """).splitlines()
+    assert printed == ["512.0 0 False 1.0", "512.0 1 False 0.0", "512.0 1 False 1.0"]
+
+
+def test_a_loss_scale_needs_mixed_precision():
+    assert Plan.parse(["precision=amp", "loss_scale=10"]).loss_scale == 10
+    with pytest.raises(PlanError, match=r"loss_scale=10 belongs to .* precision='float32' has"):
+        Plan(loss_scale=10)
 
 
 def test_clipping_measures_the_gradient_without_the_loss_scale():
