@@ -12,11 +12,20 @@ _GARMENTS = {
 }
 _DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
 
+# The best of three rates each, a factor of three apart, in trainings with seed 107.
+_LARGE = {
+    "sgd": {"learning_rate": 0.1, "momentum": 0.9},
+    "lars": {"learning_rate": 3.0, "momentum": 0.9},
+    "adam": {"learning_rate": 1e-2},
+    "lamb": {"learning_rate": 3e-2},
+}
+
 # In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
 # milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
-# ``tuning`` its seconds; ``finder`` and ``smaller`` are options of trainings, ``shares`` those of
-# the weights that are pruned, as in the checklist; ``network`` is
-# deployed for single samples, ``small_network`` for many.
+# ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings;
+# ``large`` the rates of optimizers with large batches, ``shares`` those of the weights that are
+# pruned, as in the checklist; ``network`` is deployed for single samples, ``small_network`` for
+# many; ``cases`` is the number of seeds for which suggested rates are compared with a grid.
 _CHECKLIST = {
     "repeats": 6,
     "seeds": 3,
@@ -36,7 +45,7 @@ _CHECKLIST = {
     "narrow_to": [16, 32],
     "network": {**_DEEPLAB, "size": 240},
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},
-    "long": {},
+    "long": {"cases": 6, "curriculum": {"limit": 19_200, "goal": 0.87}, "large": _LARGE},
 }
 # In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
 # an ensemble's members, ``searches`` and ``ensembles`` how many there are of each; ``steps`` are
@@ -86,6 +95,7 @@ SETTINGS = {
             "smaller": {"limit": 640},
             "network": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
             "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 640, "batch": 32},
+            "long": {},
         },
         "cpu": _CHECKLIST,
         "gpu": _CHECKLIST,
@@ -100,7 +110,7 @@ NEEDS = {
 
 # The pairs that the README shows, named before anything is measured.
 HEADLINES = {
-    "checklist-reading": [["files", "native"]],
+    "checklist-reading": [["files", "native"], ["record", "native"]],
     "checklist-compiled": [["calls", "graph"], ["unused-calls", "unused-graph"]],
     "checklist-predict": [["float32", "int8-minmax"], ["fused", "int8-minmax"]],
     "checklist-predict-garments": [["float32", "int8-minmax"]],

@@ -18,6 +18,7 @@ def inference(
     write,
     recipe: str,
     form: str = "float32",
+    runtime: str = "mxnet",
     batch: int = 1,
     times: int = 50,
     calibration: int = 64,
@@ -31,6 +32,7 @@ def inference(
         write: called with the name and the fields of each event.
         recipe: name of the recipe, or ``module:function``.
         form: one of ``FORMS``.
+        runtime: what computes the network, one of ``RUNTIMES``, each of which has some forms.
         batch: samples in each timed prediction.
         times: number of timed predictions.
         calibration: samples of the training split that int8 is calibrated with.
@@ -40,21 +42,30 @@ def inference(
 
     Returns:
         ``milliseconds`` of a prediction, waited for each time, ``seconds`` and ``cpu_seconds`` of
-        all; ``bytes`` of the network's file; and the figures of the test split.
+        all; ``bytes`` of the network's file; ``multiply_adds`` of the network for one sample; and
+        the figures of the test split.
 
     Raises:
-        PlanError: there is no such form.
+        PlanError: there is no such form or runtime.
+        DeviceError: the runtime is not installed.
     """
     from mxnet import nd
 
     from mxopt import recipes
+    from mxopt.measure.operations import multiply_adds
     from mxopt.methods.kvstore import stores
     from mxopt.train import fit
     from mxopt.train.setup import prepare
     from mxopt.train.step import evaluate
 
-    if form not in FORMS:
-        raise PlanError(f"form={form!r} is not a choice; take one of {', '.join(FORMS)}")
+    if runtime not in RUNTIMES:
+        raise PlanError(f"runtime={runtime!r} is not a choice; take one of {', '.join(RUNTIMES)}")
+    forms = RUNTIMES[runtime]
+    if form not in forms:
+        raise PlanError(
+            f"form={form!r} is not a choice with runtime={runtime!r}; take one of "
+            f"{', '.join(forms)}"
+        )
     nets: list = []
     made = recipes.load(recipe, **options)
     write = once(write)
@@ -64,9 +75,10 @@ def inference(
     chosen = np.random.default_rng(plan.seed).permutation(len(run.data.train))
     samples = nd.stack(*(_input(run, index) for index in chosen[: max(calibration, batch)]))
     net = nets[-1] if train else run.network
+    count = multiply_adds(net, samples[:1])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network"
-        run.learning = FORMS[form](net, samples[:calibration], path)
+        run.learning = forms[form](net, samples[:calibration], path)
         size = os.path.getsize(path)
     inputs = samples[:batch]
     for _ in range(3):
@@ -79,6 +91,7 @@ def inference(
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,
         "bytes": size,
+        "multiply_adds": count,
         **evaluate(run, "test"),
     }
 
@@ -153,4 +166,25 @@ FORMS = {
     "rewritten": _rewritten,
     "fused": _fused,
     **{f"int8-{name}": _int8(name) for name in ("minmax", "percentile", "entropy")},
+}
+
+
+def _onnxruntime(int8):
+    def make(net, samples, path):
+        from mxopt.methods.onnx_export import OnnxNetwork, quantize_onnx, to_onnx
+
+        exported = to_onnx(net, path, samples[:1])
+        if int8:
+            floats = exported.rename(path.with_suffix(".float32"))
+            quantize_onnx(floats, path, [samples[n : n + 1] for n in range(len(samples))])
+        # As many threads as MXNet's OpenMP is given.
+        return OnnxNetwork(path, int(os.environ.get("OMP_NUM_THREADS", 0)))
+
+    return make
+
+
+# The same for each runtime.
+RUNTIMES = {
+    "mxnet": FORMS,
+    "onnxruntime": {"float32": _onnxruntime(int8=False), "int8-minmax": _onnxruntime(int8=True)},
 }

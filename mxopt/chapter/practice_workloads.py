@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 
 from mxopt.chapter.deployment import once
+from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 from mxopt.methods.engine.clock import timed
 
@@ -84,7 +85,8 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-# Members of an ensemble that differ only by their seeds, and those that differ in kind.
+# Members of an ensemble that differ only by their seeds, those that differ in kind, and those of
+# which some are no networks: options of the recipe, or the name of an estimator in ``_TREES``.
 SIMILAR = ({}, {}, {}, {}, {})
 DIVERSE = (
     {},
@@ -93,7 +95,8 @@ DIVERSE = (
     {"hidden": 0},
     {"bias": False, "hidden": 128},
 )
-MEMBERS = {"similar": SIMILAR, "diverse": DIVERSE}
+TREES = ({}, {"hidden": 0}, {"bias": False, "hidden": 128}, "forest", "boosting")
+MEMBERS = {"similar": SIMILAR, "diverse": DIVERSE, "trees": TREES}
 
 
 def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
@@ -110,26 +113,28 @@ def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
         validation split); ``by_score``, ``optimized``, ``greedy``, accuracies with these weights;
         ``disagreement``, the share of samples on which two members differ; ``seconds`` and
         ``cpu_seconds`` of all trainings.
+
+    Raises:
+        DeviceError: a member is of scikit-learn, which is not installed.
     """
     from mxopt import recipes
     from mxopt.methods import ensembles
-    from mxopt.train import fit
 
-    nets, silent = [], once(write)
+    data = recipes.load("fashion_mnist", **options).data()
+    images = {name: _images(data, name) for name in ("train", "validation", "test")}
+    chosen, tested, silent = [], [], once(write)
     totals = {"seconds": 0.0, "cpu_seconds": 0.0}
     for number, own in enumerate(MEMBERS[members]):
-        made = recipes.load("fashion_mnist", **{**options, **own})
-        figures = fit.fit(
-            made, plan.replace(seed=plan.seed + 1_000 * number), silent, nets.append, evaluate=False
-        )
-        totals = {name: value + figures[name] for name, value in totals.items()}
-    data = recipes.load("fashion_mnist", **options).data()
-    last = [nets[(n + 1) * plan.epochs - 1] for n in range(len(MEMBERS[members]))]
-    found = {
-        name: _probabilities(last, getattr(data, name), data) for name in ("validation", "test")
-    }
-    chosen, truth = found["validation"]
-    tested, labels = found["test"]
+        own_plan = plan.replace(seed=plan.seed + 1_000 * number)
+        if isinstance(own, str):
+            predict, spent = _tree(own, own_plan.seed, *images["train"])
+        else:
+            predict, spent = _network(own_plan, silent, {**options, **own})
+        totals = {name: value + spent[name] for name, value in totals.items()}
+        chosen.append(predict(images["validation"][0]))
+        tested.append(predict(images["test"][0]))
+    chosen, tested = np.stack(chosen), np.stack(tested)
+    truth, labels = images["validation"][1], images["test"][1]
     scores = [_accuracy(member, truth) for member in chosen]
     singles = [_accuracy(member, labels) for member in tested]
     for number, (score, single) in enumerate(zip(scores, singles)):
@@ -151,15 +156,51 @@ def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
     }
 
 
-def _probabilities(nets, split, data) -> tuple[np.ndarray, np.ndarray]:
-    """Return (members, samples, classes) and the labels of a split."""
+def _network(plan: Plan, write, options: dict) -> tuple:
+    """Train a network; return its function from images to probabilities, and what it took."""
     from mxnet import nd
 
-    raw, labels = split.rows(slice(None))
-    images, _ = data.transform.batched(raw, labels)
-    parts = [images[n : n + 500] for n in range(0, len(images), 500)]
-    found = [np.concatenate([nd.softmax(net(part)).asnumpy() for part in parts]) for net in nets]
-    return np.stack(found), labels
+    from mxopt import recipes
+    from mxopt.train import fit
+
+    nets: list = []
+    figures = fit.fit(
+        recipes.load("fashion_mnist", **options), plan, write, nets.append, evaluate=False
+    )
+
+    def predict(images):
+        parts = (nd.array(images[n : n + 500]) for n in range(0, len(images), 500))
+        return np.concatenate([nd.softmax(nets[-1](part)).asnumpy() for part in parts])
+
+    return predict, figures
+
+
+def _tree(kind: str, seed: int, images: np.ndarray, labels: np.ndarray) -> tuple:
+    """The same for trees of scikit-learn, with its own settings."""
+    try:
+        from sklearn import ensemble
+    except ImportError:
+        raise DeviceError(
+            f"the member {kind!r} needs scikit-learn; install it with: pip install scikit-learn"
+        ) from None
+
+    made = {
+        "forest": lambda: ensemble.RandomForestClassifier(n_jobs=-1, random_state=seed),
+        "boosting": lambda: ensemble.HistGradientBoostingClassifier(random_state=seed),
+    }[kind]()
+    with timed() as clock:
+        made.fit(images.reshape((len(images), -1)), labels)
+
+    def predict(images):
+        return made.predict_proba(images.reshape((len(images), -1)))
+
+    return predict, {"seconds": clock.seconds, "cpu_seconds": clock.cpu_seconds}
+
+
+def _images(data, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the images (samples, 1, 28, 28) and the labels of a split."""
+    images, labels = data.transform.batched(*getattr(data, split).rows(slice(None)))
+    return images.asnumpy(), labels
 
 
 def _accuracy(probabilities: np.ndarray, labels: np.ndarray) -> float:

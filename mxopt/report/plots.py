@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from mxopt.core.plan import Plan
@@ -157,6 +158,33 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
     axes.set_xlabel("seconds of training")
     axes.set_ylabel(figure_name(event_figure))
     axes.legend(fontsize="small", frameon=False)
+    return _finish(figure, axes, experiment)
+
+
+def scatter(experiment: Experiment, across: str, up: str, size: str = ""):
+    """Plot each arm as a point, at the medians of two figures.
+
+    Args:
+        experiment: the experiment.
+        across: figure on the horizontal axis, which is logarithmic.
+        up: figure on the vertical axis.
+        size: figure that the points' areas grow with; all have one size if not given.
+    """
+    figure, axes = _axes(4.0)
+    arms = [arm for arm in experiment.arms if experiment.figures(arm, across)]
+    largest = max((experiment.median(arm, size) for arm in arms), default=1) if size else 1
+    for arm, colour in zip(arms, itertools.cycle(COLOURS)):
+        area = 300 * experiment.median(arm, size) / largest if size else 60
+        place = experiment.median(arm, across), experiment.median(arm, up)
+        axes.scatter(*place, s=max(area, 10), color=colour, alpha=0.75)
+        axes.annotate(arm, place, xytext=(0, 9), textcoords="offset points", ha="center",
+                      fontsize="small")  # fmt: skip
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.margins(0.15)
+    axes.set_xlabel(across.replace("_", " "))
+    axes.set_ylabel(up.replace("_", " ") + (f"; area: {size.replace('_', ' ')}" if size else ""))
     return _finish(figure, axes, experiment)
 
 

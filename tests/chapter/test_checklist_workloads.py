@@ -79,15 +79,31 @@ def test_every_form_of_a_network_scores_nearly_the_same(form):
     assert quarter == form.startswith("int8")
     with pytest.raises(PlanError, match="form='int4' is not a choice"):
         deployment.inference(PLAN, unused, form="int4", **job)
+    with pytest.raises(PlanError, match="runtime='tvm' is not a choice"):
+        deployment.inference(PLAN, unused, runtime="tvm", **job)
 
 
-def test_an_ensemble_is_combined_on_the_validation_split():
+@pytest.mark.parametrize("form", deployment.RUNTIMES["onnxruntime"])
+def test_another_runtime_scores_nearly_the_same(form):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    job = {"recipe": "fashion_mnist", "train": True, "times": 2, "calibration": 16, **GARMENTS}
+    before = deployment.inference(PLAN, unused, form="float32", **job)
+    found = deployment.inference(PLAN, unused, form=form, runtime="onnxruntime", **job)
+    assert found["test_loss"] == pytest.approx(before["test_loss"], rel=0.02)
+    assert (found["bytes"] < 0.27 * before["bytes"]) == form.startswith("int8")
+
+
+@pytest.mark.parametrize("kind", practice_workloads.MEMBERS)
+def test_an_ensemble_is_combined_on_the_validation_split(kind):
+    if kind == "trees":
+        pytest.importorskip("sklearn")
     events = []
     found = practice_workloads.ensemble(
-        PLAN, lambda event, **fields: events.append((event, fields)), "diverse", **GARMENTS
+        PLAN, lambda event, **fields: events.append((event, fields)), kind, **GARMENTS
     )
     members = [fields for event, fields in events if event == "member"]
-    assert len(members) == len(practice_workloads.DIVERSE)
+    assert len(members) == len(practice_workloads.MEMBERS[kind])
     singles = [member["test_accuracy"] for member in members]
     assert found["mean_member"] == pytest.approx(sum(singles) / len(singles))
     assert found["best_member"] in singles

@@ -133,7 +133,7 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
         change: function called as ``change(graph, node)`` for every node in order. It adds nodes
             and returns (output, kind, description), or returns None to keep the node.
     """
-    source, known = json.loads(symbol.tojson()), _shapes(symbol, shapes)
+    source, known = json.loads(symbol.tojson()), output_shapes(symbol, shapes)
     new, moved, changes = Graph(), [], {}
     traced = Traced(source["nodes"], defaultdict(list))
     for raw in [*source["nodes"], {"op": "output", "inputs": source["heads"]}]:
@@ -165,8 +165,13 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
     return mx.sym.load_json(json.dumps(text)), changes
 
 
-def _shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
-    """Return the shape of every node's first output, by the node's name."""
+def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
+    """Return the shape of every node's first output, by the node's name.
+
+    Args:
+        symbol: the graph.
+        inputs: shapes of its inputs and parameters, by name.
+    """
     internals = symbol.get_internals()
     own = {name: inputs[name] for name in internals.list_arguments() if name in inputs}
     _, shapes, _ = internals.infer_shape(**own)

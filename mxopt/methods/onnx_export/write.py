@@ -59,6 +59,10 @@ def to_onnx(net: gluon.HybridBlock, path: str | Path, *example: nd.NDArray) -> P
             raise PlanError(f"{type(net).__name__} cannot be exported: {error}") from None
         model = onnx.load(written)
     model.ir_version = min(model.ir_version, 8)  # that of the operators' time, for older runtimes
+    # MXNet lists weights among the inputs too, and a runtime does not optimise what may change.
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for one in [one for one in model.graph.input if one.name in weights]:
+        model.graph.input.remove(one)
     content = model.SerializeToString()
     _check(net, content, [symbol.name for symbol in inputs], example)
     replace_bytes(path, content)

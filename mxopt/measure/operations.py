@@ -1,0 +1,87 @@
+"""Operations and bytes of each operator of a network, counted from the shapes of its graph."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from mxnet import gluon, nd
+
+from mxopt.methods.graph_rewrites.graph import output_shapes, trace, value
+
+_FLOAT32 = 4  # bytes
+
+
+class Operator(NamedTuple):
+    """What a node of the graph computes.
+
+    Attributes:
+        name: name of the node.
+        kind: name of MXNet's operator.
+        multiply_adds: multiplications that are followed by an addition; 0 for what has none, such
+            as an activation.
+        bytes: of all inputs, parameters and the output, in float32, each read or written once.
+    """
+
+    name: str
+    kind: str
+    multiply_adds: int
+    bytes: int
+
+
+def operators(net: gluon.HybridBlock, *example: nd.NDArray) -> list[Operator]:
+    """Return the operators of a network's forward pass, in order.
+
+    Args:
+        net: an initialised network of hybrid blocks.
+        *example: inputs with the shapes to count for.
+
+    Raises:
+        PlanError: the network cannot be traced.
+    """
+    net(*example)
+    symbol, _, shapes = trace(net, *example)
+    known = output_shapes(symbol, shapes)
+    nodes = json.loads(symbol.tojson())["nodes"]
+    found = []
+    for node in nodes:
+        if node["op"] == "null" or known.get(node["name"]) is None:
+            continue
+        inputs = [known.get(nodes[link[0]]["name"]) for link in node["inputs"]]
+        output = known[node["name"]]
+        own = {key: value(text) for key, text in node.get("attrs", {}).items()}
+        sizes = [_size(shape) for shape in (*inputs, output) if shape is not None]
+        count = _multiply_adds(node["op"], own, inputs, output)
+        found.append(Operator(node["name"], node["op"], count, _FLOAT32 * sum(sizes)))
+    return found
+
+
+def multiply_adds(net: gluon.HybridBlock, *example: nd.NDArray) -> int:
+    """Return the multiply-adds of a network's forward pass.
+
+    Args:
+        net: an initialised network of hybrid blocks.
+        *example: inputs with the shapes to count for.
+    """
+    return sum(operator.multiply_adds for operator in operators(net, *example))
+
+
+def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
+    """Return the number of one operator; a matrix product has one for each term of a sum."""
+    if kind in ("Convolution", "FullyConnected"):
+        weight = inputs[1]
+        return _size(output) * _size(weight[1:])
+    if kind == "Deconvolution":
+        return _size(inputs[0]) * _size(inputs[1][1:])
+    if kind == "dot":
+        return _size(output) * inputs[0][0 if own.get("transpose_a") else -1]
+    if kind == "batch_dot":
+        return _size(output) * inputs[0][-2 if own.get("transpose_a") else -1]
+    return 0
+
+
+def _size(shape: tuple) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size

@@ -1,0 +1,40 @@
+"""Multiply-adds and bytes, against counts by hand."""
+
+import mxnet as mx
+from mxnet import gluon, nd
+
+from mxopt.measure.operations import multiply_adds, operators
+
+nn = gluon.nn
+
+
+def counted(block, *shapes):
+    block.initialize()
+    return operators(block, *(nd.ones(shape) for shape in shapes))
+
+
+def test_a_convolution_with_groups():
+    [conv] = counted(nn.Conv2D(8, 3, padding=1, strides=2, groups=2, in_channels=4), (5, 4, 6, 8))
+    # 5 images x 8 channels x 3 x 4 places, each the sum of 2 channels x 9 products
+    assert (conv.kind, conv.multiply_adds) == ("Convolution", 5 * 8 * 3 * 4 * 2 * 9)
+    assert conv.bytes == 4 * (5 * 4 * 6 * 8 + 8 * 2 * 9 + 8 + 5 * 8 * 3 * 4)
+
+
+def test_dense_layers_and_products():
+    dense, relu = counted(nn.Dense(7, activation="relu", in_units=12), (3, 12))
+    assert (dense.multiply_adds, relu.multiply_adds) == (3 * 12 * 7, 0)
+    assert relu.bytes == 4 * 2 * 3 * 7
+
+    class Products(gluon.HybridBlock):
+        def hybrid_forward(self, F, a, b):
+            return F.dot(F.batch_dot(a, b, transpose_b=True).sum(axis=0), F.ones((6, 2)))
+
+    found = counted(Products(), (2, 5, 4), (2, 6, 4))
+    assert [one.multiply_adds for one in found if one.multiply_adds] == [2 * 5 * 6 * 4, 5 * 2 * 6]
+
+
+def test_a_whole_network():
+    net = gluon.model_zoo.vision.mobilenet0_25()
+    net.initialize(mx.init.Xavier())
+    # Howard et al., "MobileNets" (2017), table 6: 41 million for a width of 0.25
+    assert 40e6 < multiply_adds(net, nd.ones((1, 3, 224, 224))) < 42e6
