@@ -40,10 +40,11 @@ the unmodified network's forward pass, as counted by PyTorch) divided by the hig
 library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
 counted."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
-ABOUT_OLD = """The records of this processor were made with mxopt 0.1. Its arms of PyTorch had less
-than *What PyTorch is given* says of every arm: three products for queries, keys and values,
-`scaled_dot_product_attention` with a mask of float32, ReLU6 not in place. Its `compile` left the
-loss out, and no library for `launcher` was installed but what the machine had."""
+ABOUT_OLD = """These records were made with mxopt 0.1, and are shown for what was not measured
+anew. Its arms of PyTorch had less than *What PyTorch is given* says of every arm: three products
+for queries, keys and values, `scaled_dot_product_attention` with a mask of float32, ReLU6 not in
+place. Its `compile` left the loss out, and no library for `launcher` was installed but what the
+machine had."""
 ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
 the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
 Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and
@@ -125,7 +126,14 @@ def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
     versions = {run.figures["version"] for run in runs if "version" in run.figures}
     lines = results.machine(environment)
     lines += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
-    return f"{cpu['model']}, {cpu['logical_cores']} cores", lines
+    name = f"{cpu['model']}, {cpu['logical_cores']} cores"
+    return name + ", mxopt 0.1" * _is_old(known), lines
+
+
+def _is_old(known: dict[str, Experiment]) -> bool:
+    """Return whether the records were made with mxopt 0.1, whose peers had ``how``."""
+    options = [own for found in _compared(known) for own in found.arm_options.values()]
+    return any("how" in own.get("peer", {}) for own in options)
 
 
 def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
@@ -140,8 +148,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
     if beside_peers(known):
         parts.append(f"![mxopt and PyTorch]({folder}/{PLOT})")
     parts.append("\n".join(machine))
-    options = [own for found in _compared(known) for own in found.arm_options.values()]
-    if any("how" in own.get("peer", {}) for own in options):
+    if _is_old(known):
         parts.append(ABOUT_OLD)
     if "ceiling" in known:
         parts += [

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 NOISE = "A/A: the harness's own noise"
 NOT_RECORDED = "start not recorded"
+# Figures that say how well a network does, and not how fast something is, begin with one of these.
+SCORES = ("test_", "validation_", "best_validation_")
+_OF_SCORES = {"faster": "better", "slower": "worse"}
 
 
 def judge(experiment: Experiment, found: Ratio, arm: str, baseline: str) -> str:
@@ -30,12 +33,17 @@ def judge(experiment: Experiment, found: Ratio, arm: str, baseline: str) -> str:
 
     Returns:
         The ratio's verdict; if it is ``faster``, also what is known of start and quality, or only
-        that the arms do not start from the same point.
+        that the arms do not start from the same point. For scores it is ``better``, ``worse`` or
+        ``not significant``.
     """
+    is_score = experiment.figure.startswith(SCORES)
+    said = _OF_SCORES.get(found.verdict, found.verdict) if is_score else found.verdict
     if (baseline, arm) == experiment.same_arms:
         if found.verdict == "not significant":
             return NOISE
-        return f"A/A: the same arm twice comes out {found.verdict}; smaller effects show nothing"
+        return f"A/A: the same arm twice comes out {said}; smaller effects show nothing"
+    if is_score:
+        return said
     if found.verdict != "faster" or not trained(experiment, arm):
         return found.verdict + _quality(experiment, found, arm, baseline)
     if not experiment.quality:

@@ -111,3 +111,11 @@ def test_the_same_arm_twice_shows_the_noise():
     assert found.verdict("slow-again", "slow") == (
         "A/A: the same arm twice comes out faster; smaller effects show nothing"
     )
+
+
+def test_a_score_is_better_or_worse_and_not_faster():
+    scored = {"figure": "test_mIoU", "unit": "", "better": "higher", "quality": ""}
+    found = experiment((0.05, 0.06, 0.05, 0.06), **scored)
+    assert found.verdict("fast") == "better"
+    assert found.verdict("slow", "fast") == "worse"
+    assert experiment((0.05, -0.06, 0.05, -0.06), **scored).verdict("fast") == "not significant"
