@@ -49,7 +49,17 @@ _ACCELERATE = {
     "environment": ENVIRONMENT,
     "environment_part": {"limit": 4_800},
     "allocators": {},
-    "long": {"as_printed": {"epochs": 10}, "ablation": ENVIRONMENT, "allocators": ALLOCATORS},
+    "long": {
+        "as_printed": {"epochs": 10},
+        "printed_environment": {
+            name: value
+            for arm, lever in ENVIRONMENT.items()
+            if arm != "allocator"
+            for name, value in lever.items()
+        },
+        "ablation": ENVIRONMENT,
+        "allocators": ALLOCATORS,
+    },
 }
 SETTINGS = {
     "accelerate_training": {
@@ -77,7 +87,10 @@ SETTINGS = {
             "batches": {},
             "environment": {"threads": {"cpu_threads": CORES}},
             "environment_part": {},
-            "long": {"as_printed": {"epochs": 10}},
+            "long": {
+                "as_printed": {"epochs": 10},
+                "printed_environment": {"cpu_threads": CORES},
+            },
         },
     },
     "nine_tips": {
