@@ -11,6 +11,7 @@ from mxopt.methods.augmentation import Augmentation
 from mxopt.methods.batched_transforms import BatchedTransforms
 from mxopt.methods.blas import BLAS
 from mxopt.methods.bucketing import Bucketing
+from mxopt.methods.cpu_kernels import CpuKernels
 from mxopt.methods.cpu_operators import CpuOperators
 from mxopt.methods.data_parallel import DataParallel
 from mxopt.methods.engine import Engine
@@ -62,6 +63,7 @@ METHODS: tuple[type[Method], ...] = (
     SpaceToBatch,
     ReLU6Stages,
     CpuOperators,
+    CpuKernels,
     FusedLoss,
     OpenCVTransforms,  # before the frozen stages, which are appended to the transform
     BatchedTransforms,

@@ -4,10 +4,17 @@ from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
 # In the order in which they are applied, each to the result of the one before.
-NAMES = ("fold_batch_norm", "dead_taps", "pad_channels", "relu6", "pool_first")
-# Batch norms are folded only on request: trained filters have to be scaled again in every step, and
-# training did not become faster (benchmarks/README.md).
-USUAL = NAMES[1:]
+NAMES = (
+    "fold_batch_norm",
+    "inverted_residual",
+    "dead_taps",
+    "pad_channels",
+    "relu6",
+    "pool_first",
+)
+# On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
+# so that training did not become faster (benchmarks/README.md); and what needs a compiler.
+USUAL = NAMES[2:]
 
 
 def chosen(switch: str) -> tuple[str, ...]:
@@ -19,16 +26,17 @@ def chosen(switch: str) -> tuple[str, ...]:
     Raises:
         PlanError: the value has a name that does not exist.
     """
-    if switch in ("none", "usual"):
-        return USUAL if switch == "usual" else ()
-    names = switch.split("+") if isinstance(switch, str) else [switch]
-    for name in names:
-        if name not in NAMES:
+    if switch == "none":
+        return ()
+    found: list[str] = []
+    for name in switch.split("+") if isinstance(switch, str) else [switch]:
+        if name != "usual" and name not in NAMES:
             raise PlanError(
-                f"graph_rewrites={switch!r}: no rewrite is called {name!r}; take none, usual, or "
-                f"some of {', '.join(NAMES)} joined by +"
+                f"graph_rewrites={switch!r}: no rewrite is called {name!r}; take none, or some of "
+                f"usual, {', '.join(NAMES)} joined by +"
             )
-    return tuple(names)
+        found += USUAL if name == "usual" else [name]
+    return tuple(found)
 
 
 class GraphRewrites(Method):

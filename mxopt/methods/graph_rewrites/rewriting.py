@@ -17,17 +17,20 @@ from __future__ import annotations
 
 from mxnet import autograd, gluon, nd
 
+from mxopt import kernels
 from mxopt.core.errors import PlanError
 from mxopt.methods.graph_rewrites import NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
+from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 
 TOLERANCE = 1e-4
-REWRITES = dict(zip(NAMES, (fixed_norm, unseen_taps, whole_blocks, bounded_relu, pool_first)))
+_CHANGES = (fixed_norm, fused_block, unseen_taps, whole_blocks, bounded_relu, pool_first)
+REWRITES = dict(zip(NAMES, _CHANGES))
 
 
 class Optimized(gluon.HybridBlock):
@@ -80,6 +83,7 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
         rewrites: names in ``REWRITES``; those in ``USUAL`` if not given.
 
     Raises:
+        DeviceError: ``inverted_residual`` is among them, and there is no compiler for its kernel.
         PlanError: a rewrite does not exist; the network cannot be traced; or the outputs differ by
             more than 1e-4 of the largest one, which would be a defect of a rewrite.
     """
@@ -87,6 +91,8 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     for name in chosen:
         if name not in REWRITES:
             raise PlanError(f"no rewrite is called {name!r}; there are {', '.join(REWRITES)}")
+    if "inverted_residual" in chosen:
+        kernels.load()
     with autograd.predict_mode():
         before = flat(net(*example))  # also infers unknown shapes of parameters
     graph, inputs, shapes = trace(net, *example)

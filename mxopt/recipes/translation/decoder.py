@@ -25,7 +25,7 @@ class Decoder:
         # No dropout, and MXNet's own layer norm, which is the faster one in a forward pass.
         self._run = Pass(nd, lengths, (), net.units, net.heads, dropout=0)
         self._net, self._context = net, context
-        self._padding = net.padding(nd, ids, lengths)
+        self._padding = self._run.padding(ids, lengths)
         memory = net.encode(self._run, ids, self._padding)
         cells = net.decoder.transformer_cells
         self._memory = [self._run.memory(memory, cell.attention_cell_inter) for cell in cells]

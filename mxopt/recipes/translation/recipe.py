@@ -21,7 +21,7 @@ from mxopt.data.long_sentences import rows_within
 from mxopt.data.subwords import train_subwords
 from mxopt.methods.bucketing.sequences import PairBatch
 from mxopt.recipes.translation.beam_search import bleu_and_chrf, translate_all
-from mxopt.recipes.translation.cpu_operators import PIECES
+from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES
 from mxopt.recipes.translation.loss import TranslationLoss, TranslatorLoss
 from mxopt.recipes.translation.transformer import (
     MODEL,
@@ -76,6 +76,7 @@ def translation(
     dropout: float = 0.1,
     smoothing: float = 0.1,
     cpu_operators: bool = False,
+    kernels: bool = False,
     loss: str = "one-hot",
     beam: int = 4,
     scored: int | None = None,
@@ -104,6 +105,8 @@ def translation(
         smoothing: share of the target that label smoothing spreads over the vocabulary.
         cpu_operators: whether to compute attention, norms and dropout by operators that are fast on
             a CPU instead of GluonNLP's cells; the results are equal.
+        kernels: whether to compute them by mxopt's own operators (:mod:`mxopt.kernels`) instead,
+            which are compiled for the machine; the results are equal.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
             ``fused`` (in one graph with the network); the results are equal.
         beam: width of the beam search that translates the test split; validation is greedy.
@@ -111,7 +114,8 @@ def translation(
 
     Raises:
         PlanError: there is no such loss, or ``heads`` does not divide ``units``; or, when the
-            network is made, ``cpu_operators`` was chosen on a GPU.
+            network is made, ``cpu_operators`` or ``kernels`` was chosen on a GPU.
+        DeviceError: when the network is made, if ``kernels`` cannot be compiled here.
         DataError: when the data is loaded, if it is unavailable or damaged.
     """
     if loss not in LOSSES:
@@ -125,13 +129,14 @@ def translation(
         return _data(*text, limit, vocabulary, longest, too_long)
 
     def network(contexts):
-        if cpu_operators and contexts[0].device_type == "gpu":
-            raise PlanError(
-                "cpu_operators=True is for a CPU: on a GPU MXNet's own operators are faster; "
-                "take cpu_operators=False"
-            )
+        for name, chosen in (("cpu_operators", cpu_operators), ("kernels", kernels)):
+            if chosen and contexts[0].device_type == "gpu":
+                raise PlanError(
+                    f"{name}=True is for a CPU: on a GPU MXNet's own operators are faster; "
+                    f"take {name}=False"
+                )
         words = len(prepared().collate.vocabulary)
-        pieces = PIECES if cpu_operators else ()
+        pieces = (KERNELS,) if kernels else PIECES if cpu_operators else ()
         if pretrained:
             net, _, _ = transformer_en_de_512(fast=pieces, context=contexts)
         else:

@@ -18,8 +18,9 @@ from gluonnlp.model.transformer import get_transformer_encoder_decoder
 from mxnet import gluon, init, nd
 from mxnet.gluon import nn
 
+from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
-from mxopt.recipes.translation.cpu_operators import NEVER, PIECES, Pass
+from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES, KernelPass, Pass
 
 
 class Translator(gluon.HybridBlock):
@@ -36,7 +37,8 @@ class Translator(gluon.HybridBlock):
         source_embedding: an ``nn.Embedding``.
         target_embedding: an ``nn.Embedding``; may be the same block.
         projection: an ``nn.Dense`` to the vocabulary; may share the embedding's weight.
-        fast: names from ``cpu_operators.PIECES``; if empty, GluonNLP's cells are used.
+        fast: names from ``cpu_operators.PIECES``, or ``kernels``; if empty, GluonNLP's cells are
+            used.
 
     Attributes:
         vocabulary: number of words that get a score.
@@ -55,9 +57,13 @@ class Translator(gluon.HybridBlock):
         self, encoder, decoder, source_embedding, target_embedding, projection, fast=(), **kwargs
     ):
         super().__init__(**kwargs)
-        unknown = sorted(set(fast) - set(PIECES))
+        unknown = sorted(set(fast) - {*PIECES, KERNELS})
         if unknown:
-            raise PlanError(f"fast={unknown[0]!r} is unknown; take some of {', '.join(PIECES)}")
+            raise PlanError(
+                f"fast={unknown[0]!r} is unknown; take some of {', '.join(PIECES)}, or {KERNELS}"
+            )
+        if KERNELS in fast:
+            kernels.load()
         self.fast = frozenset(fast)
         self.encoder, self.decoder = encoder, decoder
         self.source_embedding, self.target_embedding = source_embedding, target_embedding
@@ -128,14 +134,9 @@ class Translator(gluon.HybridBlock):
         if not self.fast:
             return self._gluonnlp_states(F, source, target, source_length, target_length)
         run = self.begin(F, source_length)
-        padding = self.padding(F, source, source_length)
+        padding = run.padding(source, source_length)
         memory = self.encode(run, source, padding)
-        steps = F.contrib.arange_like(target, axis=1)
-        later = F.broadcast_greater(F.reshape(steps, (1, -1)), F.reshape(steps, (-1, 1)))
-        heads = F.repeat(F.zeros_like(target), repeats=self.heads, axis=0)
-        # Padding comes after every real word, so the causal mask also hides it.
-        causal = F.broadcast_add(F.expand_dims(heads, axis=1), F.expand_dims(later * NEVER, axis=0))
-        across = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
+        causal, across = run.causal(target), run.padded(target, padding)
         x = run.embed(target, self.target_embedding, self.decoder)
         for cell in self.decoder.transformer_cells:
             own = run.memory(x, cell.attention_cell_in)
@@ -155,19 +156,9 @@ class Translator(gluon.HybridBlock):
             F: ``mxnet.ndarray`` or ``mxnet.symbol``.
             lengths: (samples,) float32, an input of the network.
         """
+        if KERNELS in self.fast:
+            return KernelPass(F, lengths, self.units, self.heads, self.dropout)
         return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
-
-    def padding(self, F, source, source_length):
-        """Return the mask added to the scores of source words: (samples * heads, 1, length).
-
-        Args:
-            F: ``mxnet.ndarray`` or ``mxnet.symbol``.
-            source: ids, (samples, length) float32.
-            source_length: words that are not padding, (samples,) float32.
-        """
-        steps = F.reshape(F.contrib.arange_like(source, axis=1), shape=(1, -1))
-        beyond = F.broadcast_greater_equal(steps, F.reshape(source_length, shape=(-1, 1)))
-        return F.expand_dims(F.repeat(beyond * NEVER, repeats=self.heads, axis=0), axis=1)
 
     def encode(self, run: Pass, source, padding):
         """Return the encoder's output (samples, length, units).
@@ -175,11 +166,9 @@ class Translator(gluon.HybridBlock):
         Args:
             run: the forward pass, from :meth:`begin`.
             source: ids, (samples, length) float32.
-            padding: as :meth:`padding` returns it.
+            padding: as ``run.padding`` returns it.
         """
-        F = run.F
-        heads = F.repeat(F.zeros_like(source), repeats=self.heads, axis=0)
-        padding = F.broadcast_add(F.expand_dims(heads, axis=2), padding)
+        padding = run.padded(source, padding)
         x = run.embed(source, self.source_embedding, self.encoder)
         for cell in self.encoder.transformer_cells:
             own = run.memory(x, cell.attention_cell)

@@ -6,9 +6,10 @@ import pytest
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
+from mxopt import kernels
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
-from mxopt.methods.graph_rewrites import optimize
+from mxopt.methods.graph_rewrites import USUAL, chosen, optimize
 from mxopt.recipes.segmentation.recipe import segmentation
 from mxopt.train.fit import fit
 
@@ -174,7 +175,7 @@ def test_symbols_go_through_the_original():
 
 
 def test_an_unknown_rewrite_is_refused_with_those_there_are():
-    with pytest.raises(PlanError, match="'magic'; there are fold_batch_norm, dead_taps"):
+    with pytest.raises(PlanError, match="'magic'; there are fold_batch_norm, inverted_residual"):
         optimize(dilated(9), nd.ones((2, 3, 8, 8)), rewrites=["magic"])
 
 
@@ -283,8 +284,80 @@ def test_a_network_that_is_rewritten_learns_the_same():
     assert losses[0] == pytest.approx(losses[2], rel=1e-4)
 
 
+class Residual(gluon.HybridBlock):
+    """A block of MobileNetV2, with or without its expansion, and what may be added to it."""
+
+    def __init__(self, expands=True, activate="clip", stride=1, added=True, shared=False):
+        super().__init__()
+        self._activate, self._added, self._shared = activate, added, shared
+        width = 48 if expands else 8
+        self.expand = nn.Conv2D(width, 1, in_channels=8) if expands else None
+        self.depthwise = nn.Conv2D(width, 3, stride, 1, groups=width, in_channels=width)
+        self.project = nn.Conv2D(8, 1, in_channels=width)
+
+    def hybrid_forward(self, F, x):
+        def active(y):
+            return F.clip(y, 0, 6) if self._activate == "clip" else F.Activation(y, "relu")
+
+        x = F.identity(x)
+        y = active(self.expand(x)) if self.expand else x
+        z = self.project(active(self.depthwise(y)))
+        if self._shared:
+            return F.concat(z, y, dim=1)
+        return x + z if self._added else z
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize(
+    ("how", "changes"),
+    [
+        ({}, 2),
+        ({"activate": "relu"}, 2),
+        ({"expands": False}, 2),
+        ({"stride": 2, "added": False}, 1),
+    ],
+)
+def test_blocks_computed_by_one_kernel(how, changes, hybrid):
+    mx.random.seed(2)
+    net = Residual(**how)
+    net.initialize(mx.init.Normal(0.5))
+    x = nd.random.normal(0, 2, shape=(2, 8, 9, 7))
+    fast = optimize(net, x, rewrites=["inverted_residual"])
+    assert len(fast.changes) == changes
+    if hybrid:
+        fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert_same(plain, rewritten)
+    for parameter in parameters.values():
+        parameter.grad_req = "add"
+    gradients(fast, x, parameters)
+    twice = gradients(fast, x, parameters)
+    assert_same({name: (1 + (name != "input")) * g for name, g in plain.items()}, twice)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+def test_a_block_whose_middle_is_read_elsewhere_keeps_its_expansion():
+    net = Residual(shared=True)
+    net.initialize(mx.init.Normal(0.5))
+    x = nd.random.normal(0, 2, shape=(1, 8, 6, 6))
+    fast = optimize(net, x, rewrites=["inverted_residual"])
+    nodes = fast.rewritten._cached_graph[1].get_internals().list_outputs()
+    assert any("block" in name for name in nodes)  # depthwise and projection
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
+
+
+def test_usual_rewrites_can_be_joined_with_others():
+    assert chosen("usual+inverted_residual") == (*USUAL, "inverted_residual")
+    assert "inverted_residual" not in USUAL
+
+
 def test_a_rewrite_that_does_not_exist_is_refused_by_the_plan():
-    with pytest.raises(PlanError, match="no rewrite is called 'bounds'; take none, usual, or some"):
+    with pytest.raises(
+        PlanError, match="no rewrite is called 'bounds'; take none, or some of usual"
+    ):
         Plan(graph_rewrites="dead_taps+bounds")
 
 

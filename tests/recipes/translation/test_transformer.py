@@ -5,8 +5,9 @@ import pytest
 from gluonnlp.model.translation import NMTModel
 from mxnet import autograd, nd
 
+from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
-from mxopt.recipes.translation.cpu_operators import PIECES, ROWS, Pass
+from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES, ROWS, Pass
 from mxopt.recipes.translation.transformer import (
     Translator,
     transformer_en_de_512,
@@ -15,6 +16,11 @@ from mxopt.recipes.translation.transformer import (
 
 WORDS = 40
 SHAPES = [(5, 7, 6), (3, 4, 9), (5, 7, 6), (2, 9, 3)]
+
+
+COMPILED = pytest.param(
+    (KERNELS,), marks=pytest.mark.skipif(not kernels.available(), reason="no compiler")
+)
 
 
 def batch(samples, source, target, seed=0, dtype="int32"):
@@ -106,7 +112,7 @@ def test_it_is_gluonnlp_s_model(tied):
     np.testing.assert_allclose(mine.asnumpy(), scores.asnumpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("fast", [PIECES[:1], PIECES[1:2], PIECES])
+@pytest.mark.parametrize("fast", [PIECES[:1], PIECES[1:2], PIECES, COMPILED])
 @pytest.mark.parametrize("tied", [True, False])
 def test_every_piece_gives_the_numbers_of_gluonnlp_s_cells(fast, tied):
     net = network(tied=tied)
@@ -116,7 +122,7 @@ def test_every_piece_gives_the_numbers_of_gluonnlp_s_cells(fast, tied):
         assert_same(computed(other, arrays), computed(net, arrays))
 
 
-@pytest.mark.parametrize("fast", [(), PIECES])
+@pytest.mark.parametrize("fast", [(), PIECES, COMPILED])
 @pytest.mark.parametrize("static", [True, False])
 def test_one_graph_gives_the_numbers_of_the_eager_network(fast, static):
     net = network(fast)
@@ -129,7 +135,7 @@ def test_one_graph_gives_the_numbers_of_the_eager_network(fast, static):
         assert_same(computed(net, arrays), expected)
 
 
-@pytest.mark.parametrize("fast", [(), PIECES])
+@pytest.mark.parametrize("fast", [(), PIECES, COMPILED])
 def test_it_is_one_graph(fast):
     net = network(fast)
     names = ("source", "target", "source_length", "target_length")
@@ -138,7 +144,7 @@ def test_it_is_one_graph(fast):
     assert used == {*names, *net.collect_params().keys()}
 
 
-@pytest.mark.parametrize("fast", [(), PIECES])
+@pytest.mark.parametrize("fast", [(), PIECES, COMPILED])
 def test_neither_padding_nor_later_words_change_a_score(fast):
     net = network(fast)
     source, target, source_length, target_length = batch(4, 5, 6)
@@ -164,7 +170,7 @@ def test_fast_and_plain_networks_take_each_other_s_parameters(tmp_path):
     np.testing.assert_allclose(second(*arrays).asnumpy(), first(*arrays).asnumpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("fast", [(), PIECES[:1], PIECES])
+@pytest.mark.parametrize("fast", [(), PIECES[:1], PIECES, COMPILED])
 def test_dropout_is_in_training_only(fast):
     net = network(fast, dropout=0.5)
     arrays = batch(3, 4, 5)

@@ -1,0 +1,37 @@
+"""Operators of our own for MXNet on a CPU, compiled on the machine that they run on.
+
+``load()`` registers them with MXNet (``mx.library.load``); they are then functions of ``mx.nd`` and
+``mx.sym`` whose names begin with ``mxopt_``. Without a compiler everything else works as before.
+"""
+
+from __future__ import annotations
+
+from mxopt.core.errors import DeviceError
+
+_loaded = False
+
+
+def load() -> None:
+    """Compile the operators if necessary, and register them in this process.
+
+    Raises:
+        DeviceError: they cannot be compiled here; the message says why.
+    """
+    global _loaded
+    if _loaded:
+        return
+    import mxnet as mx
+
+    from mxopt.kernels import build
+
+    mx.library.load(str(build.build()), verbose=False)
+    _loaded = True
+
+
+def available() -> bool:
+    """Return whether the operators can be used here; compile and register them if they can."""
+    try:
+        load()
+    except DeviceError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Compile the operators of :mod:`mxopt.kernels` with the system's g++, once for each machine.
+
+    python -m mxopt.kernels.build
+
+The library is kept in the user's cache, under a hash of everything that it depends on: the sources,
+MXNet's version, the compiler and the processor whose instructions it uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from mxopt.core.errors import DeviceError
+from mxopt.data.sources import cache_folder
+
+SOURCES = Path(__file__).with_name("src")
+# As fast as the processor allows, with the results of IEEE arithmetic but for fused multiply-adds.
+# MXNet's wheel is linked to the system's libgomp, so both use one OpenMP runtime.
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-fPIC", "-shared")
+
+
+def compiler() -> str | None:
+    """Return the path of g++ (or that in ``CXX``), or None if there is none."""
+    return shutil.which(os.environ.get("CXX") or "g++")
+
+
+def library() -> Path:
+    """Return the path at which the library for this machine is kept, built or not.
+
+    Raises:
+        DeviceError: MXNet is not installed.
+    """
+    digest = hashlib.sha256()
+    for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
+        digest.update(path.read_bytes())
+    instructions = re.search(r"^flags.*", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    digest.update(repr((FLAGS, compiler(), instructions and instructions[0])).encode())
+    return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
+
+
+def mxnet_folder() -> Path:
+    """Return the folder of the installed MXNet, without importing it."""
+    found = importlib.util.find_spec("mxnet")
+    if found is None:
+        raise DeviceError("MXNet is not installed; run: make setup")
+    return Path(found.origin).parent
+
+
+def build() -> Path:
+    """Compile the library unless it is there, and return its path.
+
+    Raises:
+        DeviceError: there is no compiler, or it failed; the message ends with what it printed.
+    """
+    path = library()
+    if path.exists():
+        return path
+    command = compiler()
+    if not command:
+        raise DeviceError(
+            "mxopt's kernels need g++, which was not found: install it "
+            "(Debian or Ubuntu: 'apt-get install g++'; Fedora: 'dnf install gcc-c++')"
+        )
+    mxnet = mxnet_folder()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    done = subprocess.run(
+        [command, *FLAGS, f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
+         str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        unfinished.unlink(missing_ok=True)
+        raise DeviceError(f"{command} could not compile mxopt's kernels: {done.stderr[-2000:]}")
+    unfinished.replace(path)
+    return path
+
+
+if __name__ == "__main__":
+    print(build())

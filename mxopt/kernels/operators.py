@@ -1,0 +1,67 @@
+"""The operators of :mod:`mxopt.kernels` as functions of ``mxnet.ndarray`` or ``mxnet.symbol``.
+
+MXNet does not tell an operator of a library to add to a gradient (``grad_req="add"``): it would
+write over it. So parameters are passed through a copy, whose own backward pass adds.
+"""
+
+from __future__ import annotations
+
+# How many ones that went through Dropout(p=0.5) an operator takes that draws random numbers.
+DRAWS = 64
+
+
+def inverted_residual(F, x, *parameters, **settings):
+    """Return the output of MobileNetV2's block: (samples, channels, height, width).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (samples, inputs, height, width) float32.
+        *parameters: weight and bias of the expansion (1 x 1; left out with ``expands=0``), of the
+            depthwise convolution (3 x 3), and of the projection (1 x 1).
+        **settings: ``stride`` (1 or 2), ``dilation``, ``six`` (1 for ReLU6, 0 for ReLU),
+            ``expands`` and ``residual`` (1 or 0).
+    """
+    return F.mxopt_inverted_residual(x, *map(F.identity, parameters), **settings)
+
+
+def residual_norm(F, x, change, gamma, beta, draws, **settings):
+    """Return ``LayerNorm(x + Dropout(change))``, over the last axis.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (..., units) float32, units a multiple of 16.
+        change: of the same shape.
+        gamma: (units,).
+        beta: (units,).
+        draws: (``DRAWS``,), as :func:`draws` returns them.
+        **settings: ``dropout``, ``epsilon``, and ``salt``, a number that no other operator with the
+            same draws has.
+    """
+    identity = F.identity
+    return F.mxopt_residual_norm(x, change, identity(gamma), identity(beta), draws, **settings)
+
+
+def attention(F, query, key, value, lengths, draws, **settings):
+    """Return scaled dot-product attention of several heads: (samples, queries, units).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        query: (samples, queries, units) float32; each head has consecutive units.
+        key: (samples, keys, units).
+        value: (samples, keys, units).
+        lengths: (samples,), keys that are not padding; not read with ``causal=1``.
+        draws: as for :func:`residual_norm`.
+        **settings: ``heads``, ``causal`` (1: a query sees the keys up to its own position),
+            ``dropout`` and ``salt``.
+    """
+    return F.mxopt_attention(query, key, value, lengths, draws, **settings)
+
+
+def draws(F, ones):
+    """Return what an operator's dropout depends on: ones in prediction, random in training.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        ones: (``DRAWS``,) float32.
+    """
+    return F.BlockGrad(F.Dropout(ones, p=0.5))

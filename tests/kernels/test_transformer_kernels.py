@@ -1,0 +1,163 @@
+"""The kernels of a Transformer's layers beside MXNet's operators, with and without dropout."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd, nd
+
+from mxopt import kernels
+
+if not kernels.available():
+    pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
+
+NONE = nd.ones(64)  # draws of a network that predicts
+
+
+def outputs_and_gradients(compute, arrays):
+    for array in arrays:
+        array.attach_grad()
+    with autograd.record():
+        y = compute(*arrays)
+    y.backward(nd.array(np.random.RandomState(1).randn(*y.shape)))
+    return [y.asnumpy(), *(array.grad.asnumpy() for array in arrays)]
+
+
+def compare(expected, found, tolerance=1e-5):
+    for ours, theirs in zip(expected, found):
+        assert np.abs(ours - theirs).max() <= tolerance * max(1.0, np.abs(ours).max())
+
+
+def drawn(*shape, seed=0):
+    return nd.array(np.random.RandomState(seed).randn(*shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 32), (7, 16), (1, 1, 256)])
+def test_a_normalised_sum(shape):
+    arrays = [drawn(*shape), drawn(*shape, seed=1), drawn(shape[-1], seed=2), drawn(shape[-1])]
+    expected = outputs_and_gradients(
+        lambda x, change, gamma, beta: nd.LayerNorm(x + change, gamma, beta, eps=1e-5), arrays
+    )
+    found = outputs_and_gradients(lambda *a: nd.mxopt_residual_norm(*a, NONE, dropout=0.3), arrays)
+    compare(expected, found)
+
+
+def attention(query, key, value, lengths, heads, causal):
+    """The same with MXNet's operators."""
+    samples, queries, units = query.shape
+    keys, width = key.shape[1], units // heads
+
+    def split(x):
+        x = x.reshape((samples, -1, heads, width)).transpose((0, 2, 1, 3))
+        return x.reshape((-3, 0, 0))
+
+    scores = nd.batch_dot(split(query), split(key), transpose_b=True) / width**0.5
+    steps = np.arange(keys)[None, None]
+    hidden = steps > np.arange(queries)[None, :, None] if causal else (
+        steps >= lengths.asnumpy()[:, None, None]
+    )  # fmt: skip
+    hidden = np.broadcast_to(hidden, (samples, queries, keys)).repeat(heads, axis=0)
+    weights = nd.softmax(scores + nd.array(hidden * -1e9), axis=-1)
+    out = nd.batch_dot(weights, split(value)).reshape((samples, heads, queries, width))
+    return out.transpose((0, 2, 1, 3)).reshape((0, 0, -3))
+
+
+@pytest.mark.parametrize(
+    ("samples", "queries", "keys", "units", "heads", "causal"),
+    [(2, 5, 5, 64, 4, 1), (3, 7, 19, 64, 2, 0), (1, 1, 1, 16, 1, 0), (2, 33, 33, 256, 4, 1),
+     (4, 18, 17, 48, 4, 0)],
+)  # fmt: skip
+def test_attention(samples, queries, keys, units, heads, causal):
+    arrays = [drawn(samples, queries, units), drawn(samples, keys, units, seed=1),
+              drawn(samples, keys, units, seed=2)]  # fmt: skip
+    lengths = nd.array(np.random.RandomState(3).randint(1, keys + 1, samples))
+    expected = outputs_and_gradients(
+        lambda q, k, v: attention(q, k, v, lengths, heads, causal), arrays
+    )
+    found = outputs_and_gradients(
+        lambda q, k, v: nd.mxopt_attention(q, k, v, lengths, NONE, heads=heads, causal=causal,
+                                           dropout=0.1),
+        arrays,
+    )  # fmt: skip
+    compare(expected, found)
+
+
+def draws():
+    with autograd.train_mode():
+        return nd.Dropout(nd.ones(64), p=0.5)
+
+
+def dropped(salt=0, seed=5):
+    """What the kernel adds to zeros after dropout of 0.25, before it is normalised."""
+    mx.random.seed(seed)
+    ones, zeros = nd.ones((400, 256)), nd.zeros((400, 256))
+    change = ones.copy()
+    change.attach_grad()
+    with autograd.record():
+        y = nd.mxopt_residual_norm(zeros, change, nd.ones(256), nd.zeros(256), draws(),
+                                   dropout=0.25, salt=salt, epsilon=1e-12)  # fmt: skip
+    return y.asnumpy()
+
+
+def test_dropout_depends_on_the_seed_the_salt_and_the_position():
+    first = dropped()
+    kept = first > 0
+    assert abs(kept.mean() - 0.75) < 0.005
+    assert abs(kept.mean(axis=0) - 0.75).max() < 0.1
+    assert abs(np.corrcoef(kept[:-1].ravel(), kept[1:].ravel())[0, 1]) < 0.01
+    assert abs(np.corrcoef(kept[:, :-1].ravel(), kept[:, 1:].ravel())[0, 1]) < 0.01
+    np.testing.assert_array_equal(first, dropped())
+    for other in (dropped(salt=1), dropped(seed=6)):
+        assert abs(np.corrcoef(kept.ravel(), (other > 0).ravel())[0, 1]) < 0.01
+
+
+def test_gradients_pass_where_nothing_was_dropped():
+    mx.random.seed(0)
+    given = draws()
+    x, change, gamma, beta = drawn(6, 32), drawn(6, 32, seed=1), drawn(32, seed=2), drawn(32)
+
+    def compute(x, change, gamma, beta):
+        return nd.mxopt_residual_norm(x, change, gamma, beta, given, dropout=0.4)
+
+    _, dx, dchange, *_ = outputs_and_gradients(compute, [x, change, gamma, beta])
+    kept = dchange != 0
+    assert 0.4 < kept.mean() < 0.8
+    np.testing.assert_allclose(dchange[kept], dx[kept] / 0.6, rtol=1e-5)
+    masked = nd.array(kept / 0.6)
+    expected = outputs_and_gradients(
+        lambda x, change, gamma, beta: nd.LayerNorm(x + change * masked, gamma, beta, eps=1e-5),
+        [x, change, gamma, beta],
+    )
+    compare(expected, outputs_and_gradients(compute, [x, change, gamma, beta]))
+
+
+def test_attention_with_dropout_beside_differences():
+    mx.random.seed(0)
+    given, lengths = draws(), nd.array([3, 5])
+    arrays = [drawn(2, 4, 32), drawn(2, 5, 32, seed=1), drawn(2, 5, 32, seed=2)]
+
+    def compute(q, k, v):
+        return nd.mxopt_attention(q, k, v, lengths, given, heads=2, dropout=0.3)
+
+    _, *gradients = outputs_and_gradients(compute, arrays)
+    head = np.random.RandomState(1).randn(2, 4, 32)
+
+    def value():
+        return float((compute(*arrays).asnumpy().astype("float64") * head).sum())
+
+    for array, gradient in zip(arrays, gradients):
+        kept, direction, step = array.asnumpy(), np.random.RandomState(4).randn(*array.shape), 1e-3
+        array[:] = kept + step * direction
+        above = value()
+        array[:] = kept - step * direction
+        below = value()
+        array[:] = kept
+        assert (above - below) / (2 * step) == pytest.approx(
+            (gradient * direction).sum(), rel=0.01, abs=0.01
+        )
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(mx.MXNetError):
+        nd.mxopt_residual_norm(drawn(2, 17), drawn(2, 17), drawn(17), drawn(17), NONE)
+    with pytest.raises(mx.MXNetError):
+        nd.mxopt_attention(drawn(2, 3, 32), drawn(2, 3, 32), drawn(2, 3, 32), nd.ones(3), NONE)
