@@ -156,7 +156,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
     assert list(found["arms"])[:3] == ["before", "cached", "after"]
     assert found["arms"]["before"].preprocess == "lazy"
     assert found["arms"]["after"].preprocess == "cached"
-    assert found["arms"]["after"].graph_rewrites == "usual"
+    assert found["arms"]["after"].graph_rewrites == "usual+inverted_residual"
     for arm, plan in found["arms"].items():
         own = found["options"][arm]
         assert EPOCHS["options"].items() <= own.items(), arm

@@ -126,6 +126,14 @@ def test_compiler_matters_only_until_gluonnlp_is_installed(missing, gluonnlp, st
     assert check.remedy == ("apt-get install gcc" if missing else "")
 
 
+def test_kernels_are_optional():
+    assert software.check_kernels(True, None).status == software.OK
+    assert "by /usr/bin/g++" in software.check_kernels(False, "/usr/bin/g++").found
+    missing = software.check_kernels(False, None)
+    assert missing.status == software.NOTE
+    assert "apt-get install g++" in missing.remedy
+
+
 def test_patches_group_the_names_of_numpy():
     patches = [SimpleNamespace(name=name) for name in ("import hook", "numpy.bool", "numpy.NaN")]
     assert software.check_patches(patches).found == "import hook; 2 NumPy names (bool, NaN)"

@@ -2,6 +2,7 @@ import re
 import shutil
 from pathlib import Path
 
+import markupsafe
 import pytest
 
 from mxopt.cli.main import main
@@ -25,7 +26,7 @@ def test_every_experiment_and_every_headline_is_on_it():
     page = html.page(RECORDS)
     experiments = [experiment for _, experiment in results.read_experiments(RECORDS)]
     for experiment in experiments:
-        assert f"<h3>{experiment.title}</h3>" in page
+        assert f"<h3>{markupsafe.escape(experiment.title)}</h3>" in page
     for row in pairs.headlines(experiments):
         assert row.cells[2] in page
     assert "mxopt reproduce --tier cpu --only 8_2" in page

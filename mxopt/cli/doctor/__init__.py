@@ -24,6 +24,7 @@ from mxopt.cli.doctor import machine, software
 from mxopt.cli.doctor.check import NOTE, OK, PROBLEM, Check
 from mxopt.compat import toolchain
 from mxopt.core.errors import DeviceError
+from mxopt.kernels import build as kernels
 from mxopt.machine.nvidia import package_version
 
 __all__ = ["NOTE", "OK", "PROBLEM", "Check", "as_json", "checks", "examine", "run", "table"]
@@ -73,6 +74,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         software.check_module("gluoncv", versions["gluoncv"], build),
         software.check_module("gluonnlp", versions["gluonnlp"], build),
         software.check_compiler(toolchain.missing(), versions["gluonnlp"]),
+        software.check_kernels(_kernels_compiled(), kernels.compiler()),
         software.check_patches(compat.patches()),
         *software.check_system_libraries(build.libraries),
         software.check_openmp(build),
@@ -85,6 +87,13 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         *(machine.check_data(name, *found) for name, found in data.items()),
         last,
     ], tier
+
+
+def _kernels_compiled() -> bool:
+    try:
+        return kernels.library().exists()
+    except DeviceError:  # there is no MXNet
+        return False
 
 
 def _look_for_data() -> dict[str, tuple[bool, str]]:

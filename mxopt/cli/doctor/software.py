@@ -94,6 +94,21 @@ def check_compiler(missing: str | None, gluonnlp: str | None) -> Check:
     return Check("C compiler", NOTE if gluonnlp else PROBLEM, found, remedy)
 
 
+def check_kernels(compiled: bool, compiler: str | None) -> Check:
+    """Return the row of mxopt's own operators, without which everything else works.
+
+    Args:
+        compiled: whether they are compiled for this machine already.
+        compiler: path of g++, None if there is none.
+    """
+    if compiled:
+        return Check("Kernels", OK, "compiled for this machine")
+    if compiler:
+        return Check("Kernels", OK, f"will be compiled by {compiler} at their first use")
+    found = "no C++ compiler: kernels=true and graph_rewrites=inverted_residual are unavailable"
+    return Check("Kernels", NOTE, found, "apt-get install g++ (or the equivalent of your system)")
+
+
 def check_patches(patches) -> Check:
     """Return the row of the :mod:`mxopt.compat` patches that are active in this process."""
     names = [patch.name for patch in patches]
