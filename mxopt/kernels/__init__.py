@@ -15,7 +15,7 @@ def load() -> None:
     """Compile the operators if necessary, and register them in this process.
 
     Raises:
-        DeviceError: they cannot be compiled here; the message says why.
+        DeviceError: they cannot be compiled or loaded here; the message says why.
     """
     global _loaded
     if _loaded:
@@ -24,7 +24,11 @@ def load() -> None:
 
     from mxopt.kernels import build
 
-    mx.library.load(str(build.build()), verbose=False)
+    path = build.build()
+    try:
+        mx.library.load(str(path), verbose=False)
+    except mx.MXNetError as error:
+        raise DeviceError(f"MXNet cannot load {path}; delete it and try again: {error}") from None
     _loaded = True
 
 

@@ -30,6 +30,9 @@ DRAWN: dict[str, Callable] = {
     "chart": lambda experiment: plots.lines(experiment, "batch_size", by=plots.loader_name),
     "curves": plots.curves,
     "memory": plots.memory,
+    "accuracy": lambda experiment: plots.scatter(
+        experiment, "milliseconds", "test_accuracy", "multiply_adds"
+    ),
     "training-loss": lambda experiment: plots.curves(experiment, "train_loss"),
     "validation-score": lambda experiment: plots.curves(experiment, _score(experiment)),
 }

@@ -1,0 +1,60 @@
+"""The library of kernels: where it is kept, and what is said without a compiler."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mxopt.core.errors import DeviceError
+from mxopt.kernels import build
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_compiler_the_message_says_what_to_install(empty_cache, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert build.compiler() is None
+    with pytest.raises(DeviceError, match=r"need g\+\+, which was not found: install it"):
+        build.build()
+    assert not list(empty_cache.rglob("*.so"))
+
+
+def test_what_a_compiler_prints_is_shown_and_nothing_is_left(empty_cache, monkeypatch, tmp_path):
+    failing = tmp_path / "c++"
+    failing.write_text("#!/bin/sh\necho no space left >&2\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setenv("CXX", str(failing))
+    with pytest.raises(DeviceError, match="could not compile mxopt's kernels: no space left"):
+        build.build()
+    assert [path.name for path in (empty_cache / "kernels").iterdir()] == []
+
+
+def test_another_source_or_compiler_is_another_library(monkeypatch, tmp_path):
+    kept = build.library()
+    assert build.library() == kept
+    copied = tmp_path / "src"
+    copied.mkdir()
+    for path in build.SOURCES.iterdir():
+        (copied / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(build, "SOURCES", copied)
+    assert build.library() == kept
+    (copied / "matrix.h").write_text("// another one")
+    assert build.library() != kept
+    monkeypatch.setattr(build, "FLAGS", ("-O2",))
+    assert build.library() != kept
+
+
+def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):
+    path = build.library()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no library")
+    code = "import mxopt\nfrom mxopt import kernels\nkernels.load()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert f"DeviceError: MXNet cannot load {path}" in done.stderr
