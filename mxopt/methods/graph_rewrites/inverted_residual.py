@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mxopt.methods.graph_rewrites.graph import Graph, Node, value
 
 KERNEL = "mxopt_inverted_residual"
@@ -69,11 +71,12 @@ def _sum(graph: Graph, node: Node):
     return None
 
 
-class _Before:
+class _Before(NamedTuple):
     """A node that computes an input of another one, and its own inputs in both graphs."""
 
-    def __init__(self, node: dict, links: list, sources: list):
-        self.node, self.links, self.sources = node, links, sources
+    node: dict
+    links: list
+    sources: list
 
 
 def _before(graph: Graph, traced, link, source) -> _Before | None:

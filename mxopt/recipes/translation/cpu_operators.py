@@ -22,14 +22,9 @@ On a GPU MXNet's own operators are faster: use none of these there.
 
 from __future__ import annotations
 
-import itertools
-
 from mxnet import symbol
 
-from mxopt.kernels import operators
-
 PIECES = ("attention", "norm", "dropout")
-KERNELS = "kernels"  # instead of the pieces: :class:`KernelPass`
 ROWS = 512
 # Added to a masked score: exp(NEVER) is 0 in float32, and NEVER fits into float16.
 NEVER = -1e4
@@ -255,62 +250,3 @@ class Pass:
         """
         hidden = self.F.Activation(self.layer(x, block.ffn_1), act_type="relu")
         return self.residual(x, self.layer(hidden, block.ffn_2), block.layer_norm, ids)
-
-
-class KernelPass(Pass):
-    """The same with the operators of :mod:`mxopt.kernels`, whose dropout draws every element.
-
-    Args:
-        F: as for :class:`Pass`.
-        lengths: as for :class:`Pass`.
-        units: a multiple of 16.
-        heads: number of attention heads of every layer.
-        dropout: probability of dropping an element in training.
-    """
-
-    def __init__(self, F, lengths, units: int, heads: int, dropout: float):
-        super().__init__(F, lengths, (), units, heads, dropout)
-        ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
-        self._draws = operators.draws(F, ones)
-        self._salts = itertools.count()
-
-    def padding(self, source, lengths):
-        """Return the lengths, which the kernel takes instead of a mask."""
-        return lengths, 0
-
-    def padded(self, queries, padding):
-        """Return the padding: it is the same for all queries."""
-        return padding
-
-    def causal(self, target):
-        """Return what tells the kernel to hide later words."""
-        F = self.F
-        return F.reshape(F.slice_axis(target, axis=1, begin=0, end=1), (-1,)), 1
-
-    def memory(self, x, cell):
-        """Return the keys and values of an attention cell, (samples, length, units) each."""
-        return self.layer(x, cell.proj_key), self.layer(x, cell.proj_value)
-
-    def attend(self, query, memory, cell, mask=None):
-        """Return the output of an attention cell, with a mask of this class."""
-        lengths, causal = mask
-        query = self.layer(query, cell.proj_query)
-        return operators.attention(
-            self.F, query, *memory, lengths, self._draws, heads=self.heads, causal=causal,
-            dropout=self._dropout, salt=next(self._salts),
-        )  # fmt: skip
-
-    def norm(self, x, block, ids):
-        """Normalise x over its last axis."""
-        return self._normal(self.F.zeros_like(x), x, block, 0.0)
-
-    def residual(self, x, change, norm, ids):
-        """Add the output of a sublayer to its input, and normalise."""
-        return self._normal(x, change, norm, self._dropout)
-
-    def _normal(self, x, change, block, dropout):
-        gamma, beta = self.value(block.gamma), self.value(block.beta)
-        return operators.residual_norm(
-            self.F, x, change, gamma, beta, self._draws, dropout=dropout, epsilon=block._epsilon,
-            salt=next(self._salts),
-        )  # fmt: skip

@@ -21,7 +21,8 @@ from mxopt.data.long_sentences import rows_within
 from mxopt.data.subwords import train_subwords
 from mxopt.methods.bucketing.sequences import PairBatch
 from mxopt.recipes.translation.beam_search import bleu_and_chrf, translate_all
-from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES
+from mxopt.recipes.translation.cpu_operators import PIECES
+from mxopt.recipes.translation.kernel_operators import KERNELS
 from mxopt.recipes.translation.loss import TranslationLoss, TranslatorLoss
 from mxopt.recipes.translation.transformer import (
     MODEL,

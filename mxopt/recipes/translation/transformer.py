@@ -20,7 +20,8 @@ from mxnet.gluon import nn
 
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
-from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES, KernelPass, Pass
+from mxopt.recipes.translation.cpu_operators import PIECES, Pass
+from mxopt.recipes.translation.kernel_operators import KERNELS, KernelPass
 
 
 class Translator(gluon.HybridBlock):

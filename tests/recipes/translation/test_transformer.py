@@ -7,7 +7,8 @@ from mxnet import autograd, nd
 
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
-from mxopt.recipes.translation.cpu_operators import KERNELS, PIECES, ROWS, Pass
+from mxopt.recipes.translation.cpu_operators import PIECES, ROWS, Pass
+from mxopt.recipes.translation.kernel_operators import KERNELS
 from mxopt.recipes.translation.transformer import (
     Translator,
     transformer_en_de_512,
