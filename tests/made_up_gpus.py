@@ -16,7 +16,10 @@ def gpu(capability=(7, 0), reason="", name="Tesla V100", index=0) -> machine.Gpu
 
 
 class FakeNvml:
-    """As much of ``pynvml`` as is read, for GPUs given as (name, capability[, memory])."""
+    """As much of ``pynvml`` as is read, for GPUs given as (name, capability[, memory]).
+
+    ``rates`` has an iterator for each GPU, of its utilisation in per cent.
+    """
 
     class NVMLError(Exception):
         pass
@@ -24,8 +27,9 @@ class FakeNvml:
     class NVMLError_LibraryNotFound(NVMLError):
         pass
 
-    def __init__(self, *gpus, error=None, lost=None):
+    def __init__(self, *gpus, error=None, lost=None, rates=None):
         self.gpus, self.error, self.lost, self.open = gpus, error, lost, False
+        self.rates = rates
 
     def nvmlInit(self):
         if self.error:
@@ -54,6 +58,9 @@ class FakeNvml:
 
     def nvmlDeviceGetUUID(self, handle):
         return f"GPU-{handle}0000000"
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return SimpleNamespace(gpu=next(self.rates[handle]) if self.rates else 50)
 
     def nvmlSystemGetDriverVersion(self):
         return DRIVER

@@ -25,7 +25,8 @@ _LARGE = {
 # ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings;
 # ``large`` the rates of optimizers with large batches, ``shares`` those of the weights that are
 # pruned, as in the checklist; ``network`` is deployed for single samples, ``small_network`` for
-# many; ``cases`` is the number of seeds for which suggested rates are compared with a grid.
+# many; ``cases`` is the number of seeds for which suggested rates are compared with a grid, and
+# ``rounded`` that of those for trainings that simulate integers.
 _CHECKLIST = {
     "repeats": 6,
     "seeds": 3,
@@ -45,7 +46,12 @@ _CHECKLIST = {
     "narrow_to": [16, 32],
     "network": {**_DEEPLAB, "size": 240},
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},
-    "long": {"cases": 6, "curriculum": {"limit": 19_200, "goal": 0.87}, "large": _LARGE},
+    "long": {
+        "cases": 6,
+        "curriculum": {"limit": 19_200, "goal": 0.87},
+        "large": _LARGE,
+        "rounded": 6,
+    },
 }
 # In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
 # an ensemble's members, ``searches`` and ``ensembles`` how many there are of each; ``steps`` are

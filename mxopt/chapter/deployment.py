@@ -159,6 +159,15 @@ def _int8(calibration):
     return make
 
 
+def _rounded(bits):
+    def make(net, samples, path):
+        from mxopt.methods.quantization import simulate
+
+        return _float32(simulate(net, samples[:1], bits=bits), samples, path)
+
+    return make
+
+
 # Functions that turn (network, samples, path) into the network that predicts, and save it there.
 FORMS = {
     "eager": lambda net, samples, path: _float32(net, samples, path, hybridize=False),
@@ -166,6 +175,8 @@ FORMS = {
     "rewritten": _rewritten,
     "fused": _fused,
     **{f"int8-{name}": _int8(name) for name in ("minmax", "percentile", "entropy")},
+    # Computed in float32, from what integers of fewer bits can hold: for the score, not the time.
+    **{f"rounded-{bits}": _rounded(bits) for bits in (4, 3, 2)},
 }
 
 

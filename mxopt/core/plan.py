@@ -102,6 +102,8 @@ class Plan:
             with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
         loss_scale: factor of the loss under ``amp`` and ``bfloat16``, such as 1024, which keeps
             small gradients from becoming 0; ``None`` is MXNet's dynamic one, which begins at 65536.
+        simulated_bits: bits of the integers whose rounding the training simulates, from 2 to 8
+            (quantisation-aware training); 0 rounds nothing.
     Devices:
         devices: ``cpu:0``, ``gpu:0``, or a range such as ``gpu:0-3``, in each process.
         kvstore: how processes sum their gradients: ``none`` (one process), ``dist_sync`` (MXNet's
@@ -166,6 +168,7 @@ class Plan:
     sampling_epochs: int = at_least(1, 1)
     precision: str = choice("float32", "float16", "amp", "bfloat16")
     loss_scale: float | None = at_least(1, None)
+    simulated_bits: int = at_least(0, 0)
     devices: str = "cpu:0"
     kvstore: str = choice("none", "dist_sync", "horovod")
     processes: int = at_least(1, 1)

@@ -18,6 +18,7 @@ from mxopt.machine.nvidia import (
     survey_gpus,
 )
 from mxopt.machine.processor import Cpu, SharedMemory, cpu, memory_available, shared_memory
+from mxopt.machine.utilization import Utilization
 from mxopt.machine.variables import warnings
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Cpu",
     "Gpu",
     "SharedMemory",
+    "Utilization",
     "cpu",
     "environment",
     "gpus",

@@ -69,6 +69,7 @@ METHODS: tuple[type[Method], ...] = (
     BatchedTransforms,
     LayerFreezing,
     GraphRewrites,  # the trained part, if some stages are frozen
+    Quantization,
     Precision,
     Hybridize,
     # the samples
@@ -90,7 +91,6 @@ METHODS: tuple[type[Method], ...] = (
     WeightAveraging,
     ExponentialMovingAverage,
     # after training
-    Quantization,
     OnnxExport,
     TFLiteExport,
     Ensembles,

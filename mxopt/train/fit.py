@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mxopt import machine
 from mxopt.core.errors import DataError
 from mxopt.core.plan import Plan
 from mxopt.core.recipe import Recipe
@@ -71,6 +72,7 @@ def fit(
         the training set), ``samples`` trained on, ``samples_per_second`` (steady state: without the
         first step; both are named after the recipe's unit), ``first_step_seconds``,
         ``setup_seconds`` (data, network), ``end_to_end_seconds``, ``train_loss``, ``validation_*``
+        ``gpu_utilization`` (on GPUs, in per cent, from NVML; with the checks within epochs),
         and ``test_*`` (loss and every metric; with several processes only in the first),
         ``skipped_steps`` (overflows under AMP).
 
@@ -125,8 +127,10 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
             at.skipped_steps = run.precision.skipped_steps
             checkpoint.save(checkpoints, run, checkpoint_steps, dataclasses.asdict(at))
 
+    busy = machine.Utilization(plan.device_indices if plan.device_kind == "gpu" else [])
     while at.epoch < plan.epochs:
-        _train_epoch(run, at, checks, checkpoint_steps, write, keep)
+        with busy:
+            _train_epoch(run, at, checks, checkpoint_steps, write, keep)
         for name in clocks:  # a checkpoint of an older version lacks some
             at.totals[name] = at.totals.get(name, 0.0) + getattr(at, name)
         at.totals[units] += at.size
@@ -156,6 +160,7 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
         "setup_seconds": setup,
         "end_to_end_seconds": time.perf_counter() - begin,
         "train_loss": at.train_loss,
+        **busy.figures(),
         **at.scores,
         "skipped_steps": run.precision.skipped_steps,
         **resumed,

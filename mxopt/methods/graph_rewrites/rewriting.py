@@ -100,8 +100,7 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     for name in (name for name in REWRITES if name in chosen):
         graph, found = rewrite(graph, shapes, REWRITES[name])
         changes.update(found)
-    block = gluon.SymbolBlock(graph, inputs, params=_parameters(net))
-    optimized = Optimized(net, block, [array.shape[1:] for array in example], changes)
+    optimized = with_graph(net, example, graph, inputs, changes)
     with autograd.predict_mode():
         after = flat(optimized(*example))
     for old, new in zip(before, after):
@@ -114,7 +113,17 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     return optimized
 
 
-def _parameters(net: gluon.Block) -> gluon.ParameterDict:
+def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes) -> Optimized:
+    """Return a block that computes another graph with a network's parameters.
+
+    Args:
+        net: the network.
+        example: inputs, of the shapes that the graph is for.
+        graph: the symbol.
+        inputs: the variables of its inputs.
+        changes: descriptions of the changed nodes, for each kind of change.
+    """
     parameters = gluon.ParameterDict(shared=net.collect_params())
     parameters.update(net.collect_params())
-    return parameters
+    block = gluon.SymbolBlock(graph, inputs, params=parameters)
+    return Optimized(net, block, [array.shape[1:] for array in example], changes)
