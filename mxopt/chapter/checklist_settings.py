@@ -60,12 +60,12 @@ _PRACTICE = {
     "repeats": 3,
     "training": {},
     "plan": {**_GARMENTS, "epochs": 3},
-    "search": {"limit": 4_800, "minutes": 0.75},
+    "search": {"limit": 4_800, "minutes": 0.5},
     "searches": 3,
     "ensemble": {"limit": 9_600},
-    "ensembles": 6,
+    "ensembles": 3,
     "steps": 30,
-    "long": {"search": {"limit": 9_600, "minutes": 5}, "searches": 6},
+    "long": {"search": {"limit": 9_600, "minutes": 5}, "searches": 6, "ensembles": 6},
 }
 SETTINGS = {
     "best_practices": {
