@@ -24,6 +24,13 @@ ENVIRONMENT = {
     "block-time": {"blocktime": 0},
     "pinned": {"affinity": "compact"},
 }
+# The same as levers that can be added in any order: block time is a setting of Intel's runtime.
+ALONE = {
+    "threads": ENVIRONMENT["threads"],
+    "allocator": ENVIRONMENT["allocator"],
+    "openmp": {**ENVIRONMENT["intel-openmp"], **ENVIRONMENT["block-time"]},
+    "pinned": ENVIRONMENT["pinned"],
+}
 # What manages memory, each with one thread for each core.
 ALLOCATORS = {
     "jemalloc": {"allocator": "jemalloc"},
@@ -57,7 +64,7 @@ _ACCELERATE = {
             if arm != "allocator"
             for name, value in lever.items()
         },
-        "ablation": ENVIRONMENT,
+        "ablation": ALONE,
         "allocators": ALLOCATORS,
     },
 }

@@ -1,4 +1,6 @@
+import itertools
 import re
+from dataclasses import fields
 
 import pytest
 
@@ -32,6 +34,21 @@ def test_every_tier_has_the_same_settings(chapter, tier):
     assert settings[tier].keys() == settings["smoke"].keys()
     plan = Plan(**settings[tier]["plan"])
     assert parallel.scaled(plan, "cpu:0-3").batch_size == 4 * plan.batch_size
+
+
+@pytest.mark.parametrize("chapter", sorted(SETTINGS))
+@pytest.mark.parametrize("tier", ["smoke", "cpu", "gpu"])
+def test_levers_of_an_ablation_can_be_added_in_any_order(chapter, tier):
+    settings = SETTINGS[chapter][tier]
+    settings = {**settings, **settings.get("long", {})}
+    if not settings.get("ablation"):
+        return
+    plan, switches = Plan(**settings["plan"]), {field.name for field in fields(Plan)}
+    levers = settings["ablation"].values()
+    for count in range(len(levers) + 1):
+        for some in itertools.combinations(levers, count):
+            added = {name: value for lever in some for name, value in lever.items()}
+            plan.replace(**{name: added[name] for name in added.keys() & switches})
 
 
 def test_what_the_lab_measures_is_kept_in_its_folder(tmp_path):
