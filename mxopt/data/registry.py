@@ -39,7 +39,7 @@ class Archive:
         urls: its addresses, tried in order.
         members: names of its files, relative to the data set's folder.
         tree_sha256: one SHA-256 over the sorted names and hashes of ``members`` (see
-            :func:`mxopt.data.download.tree_sha256`).
+            :func:`mxopt.data.hashes.tree_sha256`).
         sha256: of the zip file itself; ``None`` if none is published, then only ``tree_sha256`` is
             checked.
     """

@@ -28,14 +28,11 @@ from mxopt.data.download import (
     CONNECT_TIMEOUT,
     UnreachableError,
     brief,
-    check_content,
-    describe_missing,
     download,
-    file_sha256,
     folder_in_one_step,
-    missing_files,
     unzip,
 )
+from mxopt.data.hashes import check_content, describe_missing, file_sha256, missing_files
 from mxopt.data.registry import Source, source
 
 # The archives of the stand-ins; data/README.md says what they contain and how they are made.

@@ -20,7 +20,7 @@ from pathlib import Path
 import sentencepiece
 
 from mxopt.core.errors import DataError
-from mxopt.data.download import file_sha256
+from mxopt.data.hashes import file_sha256
 
 PAD, UNKNOWN, BOS, EOS = range(4)
 # In bytes; SentencePiece leaves longer lines out of training without a message.

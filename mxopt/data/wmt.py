@@ -15,7 +15,8 @@ from pathlib import Path
 import gluonnlp
 
 from mxopt.core.errors import DataError
-from mxopt.data.download import FETCH_ERRORS, folder_in_one_step, missing_files
+from mxopt.data.download import FETCH_ERRORS, folder_in_one_step
+from mxopt.data.hashes import missing_files
 from mxopt.data.sources import cache_folder
 
 TRAINING_PAIRS, VALIDATION_PAIRS = 100_000, 1500

@@ -6,11 +6,12 @@ of paired runs, with a 95 % interval and the number of pairs.
 """
 
 from mxopt.measure.ablation import Ablation, ablate
-from mxopt.measure.experiment import Experiment, read_experiment
+from mxopt.measure.experiment import Experiment
 from mxopt.measure.files import find_experiments
 from mxopt.measure.interleave import interleave, ladder, left_over
 from mxopt.measure.packing import pack
 from mxopt.measure.process import run
+from mxopt.measure.reading import read_experiment
 from mxopt.measure.statistics import Difference, Ratio, difference, ratio
 from mxopt.measure.target import Reach, TimeToTarget, history, time_to_target
 

@@ -14,8 +14,9 @@ from mxopt.core.errors import RecordError
 from mxopt.core.events import line_of
 from mxopt.core.packed import FORMAT
 from mxopt.core.records import Run, being_written, read_events
-from mxopt.measure.experiment import Experiment, read_experiment
+from mxopt.measure.experiment import Experiment
 from mxopt.measure.files import DESCRIPTION, record_files
+from mxopt.measure.reading import read_experiment
 
 # Fields of an environment event that differ between runs on one machine.
 VARYING = ("event", "at", "memory", "openmp", "variables", "warnings")

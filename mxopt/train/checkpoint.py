@@ -23,7 +23,7 @@ from mxnet.base import MXNetError
 from mxopt.core.atomic import by_number, replace_text, unwritable
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
-from mxopt.data.download import file_sha256
+from mxopt.data.hashes import file_sha256
 from mxopt.methods import TrainingRun
 
 FORMAT = 3

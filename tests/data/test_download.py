@@ -6,7 +6,8 @@ import zipfile
 import pytest
 
 from mxopt.core.errors import DataError
-from mxopt.data.download import UnreachableError, download, tree_sha256
+from mxopt.data.download import UnreachableError, download
+from mxopt.data.hashes import tree_sha256
 from mxopt.data.registry import Archive, RemoteFile, Source
 
 CONTENT = bytes(range(256)) * 400

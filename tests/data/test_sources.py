@@ -4,7 +4,7 @@ import os
 import pytest
 
 from mxopt.core.errors import DataError
-from mxopt.data import download, fetch, locate, reachable, sources, verify
+from mxopt.data import download, fetch, hashes, locate, reachable, sources, verify
 from mxopt.data.registry import RemoteFile, Source
 
 needs_real = pytest.mark.skipif(
@@ -193,7 +193,7 @@ def test_a_stand_in_with_a_file_missing_is_unpacked_again(clean):
 
 def test_another_process_may_unpack_the_stand_in_first(clean, monkeypatch):
     def late(archive, folder):
-        download.unzip(archive, clean / f"streets-{download.file_sha256(archive)[:8]}")
+        download.unzip(archive, clean / f"streets-{hashes.file_sha256(archive)[:8]}")
         raise OSError(39, "Directory not empty")
 
     monkeypatch.setattr(sources, "unzip", late)
