@@ -36,13 +36,19 @@ def test_every_tier_has_the_same_settings(chapter, tier):
     assert parallel.scaled(plan, "cpu:0-3").batch_size == 4 * plan.batch_size
 
 
-@pytest.mark.parametrize("chapter", sorted(SETTINGS))
-@pytest.mark.parametrize("tier", ["smoke", "cpu", "gpu"])
-def test_levers_of_an_ablation_can_be_added_in_any_order(chapter, tier):
-    settings = SETTINGS[chapter][tier]
-    settings = {**settings, **settings.get("long", {})}
-    if not settings.get("ablation"):
-        return
+def _ablations():
+    """Return the settings that have an ablation, those of long runs included, with their names."""
+    every = {
+        f"{chapter}-{tier}": {**settings, **settings.get("long", {})}
+        for chapter, tiers in SETTINGS.items()
+        for tier, settings in tiers.items()
+    }
+    return {name: settings for name, settings in every.items() if settings.get("ablation")}
+
+
+@pytest.mark.parametrize("name", _ablations())
+def test_levers_of_an_ablation_can_be_added_in_any_order(name):
+    settings = _ablations()[name]
     plan, switches = Plan(**settings["plan"]), {field.name for field in fields(Plan)}
     levers = settings["ablation"].values()
     for count in range(len(levers) + 1):
