@@ -2,8 +2,9 @@
 
     python -m mxopt.kernels.build
 
-The library is kept in the user's cache, under a hash of everything that it depends on: the sources,
-MXNet's version, the compiler and the processor whose instructions it uses.
+``CXX`` may name another compiler, and ``CXXFLAGS`` more options for it. The library is kept in the
+user's cache, under a hash of everything that it depends on: the sources, MXNet's version, compiler
+and options, and the processor whose instructions it uses.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,6 +32,11 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CXX") or "g++")
 
 
+def flags() -> tuple[str, ...]:
+    """Return the compiler's options: ``FLAGS``, and those in ``CXXFLAGS``."""
+    return (*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", "")))
+
+
 def library() -> Path:
     """Return the path at which the library for this machine is kept, built or not.
 
@@ -40,7 +47,7 @@ def library() -> Path:
     for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
         digest.update(path.read_bytes())
     instructions = re.search(r"^flags.*", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    digest.update(repr((FLAGS, compiler(), instructions and instructions[0])).encode())
+    digest.update(repr((flags(), compiler(), instructions and instructions[0])).encode())
     return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
 
 
@@ -71,7 +78,7 @@ def build() -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
     done = subprocess.run(
-        [command, *FLAGS, f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
+        [command, *flags(), f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
          str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished)],
         capture_output=True, text=True,
     )  # fmt: skip

@@ -41,20 +41,32 @@ def residual_norm(F, x, change, gamma, beta, draws, **settings):
     return F.mxopt_residual_norm(x, change, identity(gamma), identity(beta), draws, **settings)
 
 
-def attention(F, query, key, value, lengths, draws, **settings):
+def attention(F, query, memory, lengths, draws, **settings):
     """Return scaled dot-product attention of several heads: (samples, queries, units).
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.
         query: (samples, queries, units) float32; each head has consecutive units.
-        key: (samples, keys, units).
-        value: (samples, keys, units).
+        memory: keys and values beside each other, (samples, keys, 2 * units).
         lengths: (samples,), keys that are not padding; not read with ``causal=1``.
         draws: as for :func:`residual_norm`.
         **settings: ``heads``, ``causal`` (1: a query sees the keys up to its own position),
             ``dropout`` and ``salt``.
     """
-    return F.mxopt_attention(query, key, value, lengths, draws, **settings)
+    return F.mxopt_attention(query, memory, lengths, draws, own=0, **settings)
+
+
+def self_attention(F, projected, lengths, draws, **settings):
+    """Return the attention of words to each other: (samples, length, units).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        projected: queries, keys and values beside each other, (samples, length, 3 * units).
+        lengths: as for :func:`attention`.
+        draws: as for :func:`residual_norm`.
+        **settings: as for :func:`attention`.
+    """
+    return F.mxopt_attention(projected, lengths, draws, own=1, **settings)
 
 
 def draws(F, ones):

@@ -76,6 +76,9 @@ SHAPES = [
     (3, 4, 24, 6, 33, 17),
     (1, 5, 20, 5, 1, 1),
     (2, 16, 96, 24, 2, 31),
+    # several strips of rows, for one thread and for two
+    (1, 3, 18, 3, 131, 40),
+    (3, 2, 12, 2, 97, 70),
 ]
 KINDS = [  # stride, dilation, six, expands
     *itertools.product((1,), (1, 2), (1, 0), (1, 0)),

@@ -43,10 +43,13 @@ def test_another_source_or_compiler_is_another_library(monkeypatch, tmp_path):
         (copied / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(build, "SOURCES", copied)
     assert build.library() == kept
+    (copied / "matrix.h").rename(tmp_path / "kept.h")
     (copied / "matrix.h").write_text("// another one")
     assert build.library() != kept
-    monkeypatch.setattr(build, "FLAGS", ("-O2",))
+    (copied / "matrix.h").write_bytes((tmp_path / "kept.h").read_bytes())
+    monkeypatch.setenv("CXXFLAGS", "-O1 -DNAME='a b'")
     assert build.library() != kept
+    assert build.flags()[-2:] == ("-O1", "-DNAME=a b")
 
 
 def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):

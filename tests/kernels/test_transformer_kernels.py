@@ -6,6 +6,7 @@ import pytest
 from mxnet import autograd, nd
 
 from mxopt import kernels
+from mxopt.kernels import operators
 
 if not kernels.available():
     pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
@@ -73,12 +74,22 @@ def test_attention(samples, queries, keys, units, heads, causal):
     expected = outputs_and_gradients(
         lambda q, k, v: attention(q, k, v, lengths, heads, causal), arrays
     )
+    settings = {"heads": heads, "causal": causal, "dropout": 0.1}
     found = outputs_and_gradients(
-        lambda q, k, v: nd.mxopt_attention(q, k, v, lengths, NONE, heads=heads, causal=causal,
-                                           dropout=0.1),
+        lambda q, k, v: operators.attention(
+            nd, q, nd.concat(k, v, dim=2), lengths, NONE, **settings
+        ),
         arrays,
-    )  # fmt: skip
+    )
     compare(expected, found)
+    if queries == keys:
+        found = outputs_and_gradients(
+            lambda q, k, v: operators.self_attention(
+                nd, nd.concat(q, k, v, dim=2), lengths, NONE, **settings
+            ),
+            arrays,
+        )
+        compare(expected, found)
 
 
 def draws():
@@ -136,7 +147,8 @@ def test_attention_with_dropout_beside_differences():
     arrays = [drawn(2, 4, 32), drawn(2, 5, 32, seed=1), drawn(2, 5, 32, seed=2)]
 
     def compute(q, k, v):
-        return nd.mxopt_attention(q, k, v, lengths, given, heads=2, dropout=0.3)
+        memory = nd.concat(k, v, dim=2)
+        return operators.attention(nd, q, memory, lengths, given, heads=2, dropout=0.3)
 
     _, *gradients = outputs_and_gradients(compute, arrays)
     head = np.random.RandomState(1).randn(2, 4, 32)
@@ -159,5 +171,14 @@ def test_attention_with_dropout_beside_differences():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(mx.MXNetError):
         nd.mxopt_residual_norm(drawn(2, 17), drawn(2, 17), drawn(17), drawn(17), NONE)
+    words, ones = drawn(2, 3, 32), nd.ones(2)
+    for memory, lengths, heads in (
+        (drawn(2, 3, 63), ones, 1),  # not twice the units
+        (drawn(3, 3, 64), ones, 1),  # other samples
+        (drawn(2, 3, 64), nd.ones(3), 1),
+        (drawn(2, 3, 64), ones, 5),
+    ):
+        with pytest.raises(mx.MXNetError):
+            operators.attention(nd, words, memory, lengths, NONE, heads=heads)
     with pytest.raises(mx.MXNetError):
-        nd.mxopt_attention(drawn(2, 3, 32), drawn(2, 3, 32), drawn(2, 3, 32), nd.ones(3), NONE)
+        operators.self_attention(nd, drawn(2, 3, 64), ones, NONE)  # not a multiple of three

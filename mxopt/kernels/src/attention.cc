@@ -1,7 +1,8 @@
 // Scaled dot-product attention of several heads as one operator (Vaswani et al., 2017, section 3.2):
-// scores, mask, softmax, dropout, product. Queries, keys and values stay as the layers before them
-// wrote them, (samples, length, units), so nothing is transposed; the scores of one head of one
-// sample are in the cache, and the backward pass computes them again instead of keeping them.
+// scores, mask, softmax, dropout, product. Queries, keys and values stay as the dense layer before
+// them wrote them, so nothing is transposed: those of a word beside each other in one array, or, if
+// the queries are of other words, keys and values beside each other in a second one. The scores of
+// one head of one sample are in the cache, and the backward pass computes them again.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -34,16 +35,22 @@ inline Vector exponential(Vector v) {
 struct Heads {
   const float *query, *key, *value, *lengths, *draws;
   long samples, queries, keys, units, heads, width, pitch;  // of a row of scores
-  bool causal;
+  long query_row, key_row;  // from a word's queries to the next word's; the same of keys and values
+  bool own, causal;
   float probability, scale;
   long salt;
 
   Heads(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
-    query = tensors[first].data<float>(), key = tensors[first + 1].data<float>();
-    value = tensors[first + 2].data<float>(), lengths = tensors[first + 3].data<float>();
-    draws = tensors[first + 4].data<float>();
-    const auto& shape = tensors[first].shape;
-    samples = shape[0], queries = shape[1], units = shape[2], keys = tensors[first + 1].shape[1];
+    own = attribute(attributes, "own", 0);
+    const MXTensor &asking = tensors[first], &asked = tensors[own ? first : first + 1];
+    samples = asking.shape[0], queries = asking.shape[1], keys = asked.shape[1];
+    query_row = asking.shape[2], key_row = asked.shape[2];
+    units = key_row / (own ? 3 : 2);
+    query = tensors[first].data<float>();
+    key = own ? query + units : tensors[first + 1].data<float>();
+    value = key + units;
+    lengths = tensors[first + 2 - own].data<float>();
+    draws = tensors[first + 3 - own].data<float>();
     heads = attribute(attributes, "heads", 1);
     width = units / heads, pitch = (keys + kLanes - 1) / kLanes * kLanes;
     causal = attribute(attributes, "causal", 0);
@@ -52,16 +59,16 @@ struct Heads {
     scale = 1 / std::sqrt(static_cast<float>(width));
   }
 
-  // Where a head of a sample begins, in an array of (samples, length, units).
-  long place(long task, long length) const {
-    return task / heads * length * units + task % heads * width;
+  // Where a head of a sample begins, in an array of (samples, length, row).
+  long place(long task, long length, long row) const {
+    return task / heads * length * row + task % heads * width;
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
   void weights(long task, float* to) const {
     std::fill(to, to + queries * pitch, 0.0f);
-    inner(queries, keys, width, query + place(task, queries), units, key + place(task, keys), units,
-          to, pitch);
+    inner(queries, keys, width, query + place(task, queries, query_row), query_row,
+          key + place(task, keys, key_row), key_row, to, pitch);
     const long real = std::min(keys, static_cast<long>(lengths[task / heads]));
     for (long q = 0; q < queries; ++q) {
       float* row = to + q * pitch;
@@ -104,8 +111,8 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
       all.weights(task, scores.data());
       all.drop(dropout, task, scores.data(), scores.data());
       product(all.queries, all.width, all.keys, {scores.data(), all.pitch, 1},
-              all.value + all.place(task, all.keys), all.units, out + all.place(task, all.queries),
-              all.units, false);
+              all.value + all.place(task, all.keys, all.key_row), all.key_row,
+              out + all.place(task, all.queries, all.units), all.units, false);
     }
   }
   return MX_SUCCESS;
@@ -116,8 +123,9 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   const Heads all(attributes, *inputs, 1);
   const Dropout dropout(all.draws, all.probability, all.salt);
   const float* dout = (*inputs)[0].data<float>();
-  float *dquery = (*outputs)[0].data<float>(), *dkey = (*outputs)[1].data<float>();
-  float *dvalue = (*outputs)[2].data<float>(), *dlengths = (*outputs)[3].data<float>();
+  float* dquery = (*outputs)[0].data<float>();
+  float* dkey = all.own ? dquery + all.units : (*outputs)[1].data<float>();
+  float* dvalue = dkey + all.units;
 #pragma omp parallel
   {
     const long size = all.queries * all.pitch;
@@ -125,13 +133,15 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
     float *weights = memory.data(), *dropped = weights + size, *gradient = dropped + size;
 #pragma omp for schedule(static)
     for (long task = 0; task < all.samples * all.heads; ++task) {
-      const long q = all.place(task, all.queries), k = all.place(task, all.keys);
+      const long o = all.place(task, all.queries, all.units);
+      const long q = all.place(task, all.queries, all.query_row);
+      const long k = all.place(task, all.keys, all.key_row);
       all.weights(task, weights);
       all.drop(dropout, task, weights, dropped);
-      product(all.keys, all.width, all.queries, {dropped, 1, all.pitch}, dout + q, all.units,
-              dvalue + k, all.units, false);
+      product(all.keys, all.width, all.queries, {dropped, 1, all.pitch}, dout + o, all.units,
+              dvalue + k, all.key_row, false);
       std::fill(gradient, gradient + size, 0.0f);
-      inner(all.queries, all.keys, all.width, dout + q, all.units, all.value + k, all.units,
+      inner(all.queries, all.keys, all.width, dout + o, all.units, all.value + k, all.key_row,
             gradient, all.pitch);
       all.drop(dropout, task, gradient, gradient);
       for (long row = 0; row < all.queries; ++row) {
@@ -143,35 +153,40 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
         for (long n = 0; n < all.pitch; n += kLanes)
           store(g + n, load(p + n) * (load(g + n) - mean) * all.scale);
       }
-      product(all.queries, all.width, all.keys, {gradient, all.pitch, 1}, all.key + k, all.units,
-              dquery + q, all.units, false);
-      product(all.keys, all.width, all.queries, {gradient, 1, all.pitch}, all.query + q, all.units,
-              dkey + k, all.units, false);
+      product(all.queries, all.width, all.keys, {gradient, all.pitch, 1}, all.key + k, all.key_row,
+              dquery + q, all.query_row, false);
+      product(all.keys, all.width, all.queries, {gradient, 1, all.pitch}, all.query + q,
+              all.query_row, dkey + k, all.key_row, false);
     }
   }
+  float* dlengths = (*outputs)[2 - all.own].data<float>();
+  float* ddraws = (*outputs)[3 - all.own].data<float>();
   std::fill(dlengths, dlengths + all.samples, 0.0f);
-  float* ddraws = (*outputs)[4].data<float>();
   std::fill(ddraws, ddraws + kDraws, 0.0f);
   return MX_SUCCESS;
 }
 
-MXReturnValue count(const Attributes&, int* inputs, int* outputs) {
-  *inputs = 5, *outputs = 1;
+MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
+  *inputs = attribute(attributes, "own", 0) ? 3 : 4, *outputs = 1;
   return MX_SUCCESS;
 }
 
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
-  const Shape &query = (*inputs)[0], &key = (*inputs)[1];
+  const unsigned own = attribute(attributes, "own", 0) != 0;
   const unsigned heads = attribute(attributes, "heads", 1);
-  if (query.size() != 3 || key.size() != 3 || (*inputs)[2] != key || query[0] != key[0] ||
-      query[2] != key[2] || query[2] % heads || (*inputs)[3] != Shape{query[0]} ||
-      (*inputs)[4] != Shape{kDraws}) {
-    MX_ERROR_MSG << "mxopt_attention takes queries, keys and values (samples, length, units), the "
-                    "samples' lengths, and 64 draws; units must be a multiple of the heads";
+  const Shape &asking = (*inputs)[0], &asked = (*inputs)[1 - own];
+  const unsigned parts = own ? 3 : 2;
+  if (asking.size() != 3 || asked.size() != 3 || asking[0] != asked[0] || asked[2] % parts ||
+      (asked[2] / parts) % heads || (!own && asking[2] != asked[2] / parts) ||
+      (*inputs)[2 - own] != Shape{asking[0]} || (*inputs)[3 - own] != Shape{kDraws}) {
+    MX_ERROR_MSG << "mxopt_attention takes queries, keys and values side by side (samples, length, "
+                    "3 units) with own=1, or queries (samples, queries, units) and keys and values "
+                    "(samples, keys, 2 units); the samples' lengths; and 64 draws. units must be a "
+                    "multiple of the heads";
     return MX_FAIL;
   }
-  (*outputs)[0] = query;
+  (*outputs)[0] = {asking[0], asking[1], asked[2] / parts};
   return MX_SUCCESS;
 }
 

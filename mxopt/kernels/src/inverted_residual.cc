@@ -2,9 +2,10 @@
 // one, project by a 1 x 1 one (Sandler et al., 2018, section 3.3).
 //
 // The expanded images have six times the channels of the block's input. As separate operators they
-// are written to memory and read again several times. Here some channels at a time are expanded,
-// filtered and projected while they are in the cache, and the backward pass computes them again
-// instead of keeping them.
+// are written to memory and read again several times. Here an image is computed in strips of rows,
+// and of each strip some channels at a time are expanded, filtered and projected while they are in
+// the cache. The backward pass computes them again instead of keeping them. Rows that two strips
+// need, because of the filter's size, are expanded in both, and their gradients add up.
 #include <algorithm>
 #include <vector>
 
@@ -26,9 +27,40 @@ struct Block {
   long pixels() const { return height * width; }
   long positions() const { return below * across; }
   long pitch() const { return width + 2 * dilation; }  // of rows with zeros around them
-  long plane() const { return pitch() * (height + 2 * dilation); }
   float top() const { return six ? kSix : __builtin_inff(); }
 };
+
+// Some rows of a block's output, and the rows of its input that they are computed from.
+struct Strip {
+  long image, outs, out_from;  // output rows
+  long ins, in_from;           // input rows inside of the image
+  long above;                  // rows of zeros above them, in planes
+  long planes;                 // rows of a plane: zeros, input rows, zeros
+
+  Strip(const Block& block, long image, long first, long count)
+      : image(image), outs(count), out_from(first) {
+    const long d = block.dilation, top = first * block.stride - d;
+    planes = (count - 1) * block.stride + 1 + 2 * d;
+    in_from = std::max(0L, top);
+    ins = std::min(block.height, top + planes) - in_from;
+    above = in_from - top;
+  }
+
+  long pixels(const Block& block) const { return ins * block.width; }
+  long positions(const Block& block) const { return outs * block.across; }
+  long plane(const Block& block) const { return planes * block.pitch(); }
+};
+
+// How many output rows a strip has. Its overlap with the next one should be small beside it, and it
+// has to be so high that strips with another one between them do not overlap.
+long strip_rows(const Block& block, long threads) {
+  constexpr long kPositions = 2048;
+  const long least = std::min(block.below, std::max(8 * block.dilation, kPositions / block.across));
+  long strips = std::max(1L, block.below / least);
+  if (block.images < threads)
+    strips = std::max(strips, std::min(2 * threads, block.below / (2 * block.dilation)));
+  return (block.below + strips - 1) / std::max(strips, 1L);
+}
 
 Block block_of(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
   Block block{};
@@ -57,17 +89,18 @@ Block block_of(const Attributes& attributes, std::vector<MXTensor>& tensors, siz
 struct Buffers {
   // Expanded channels before their bias, and in planes; filtered channels before their activation,
   // and after it; the rest for one channel, or for gradients.
-  std::vector<float> raw, planes, wide, before, filtered, gradient, opened;
+  std::vector<float> raw, planes, wide, before, filtered, gradient, spread, opened;
 
-  void fit(const Block& block, long channels, bool backward) {
-    grow(raw, channels * block.pixels());
-    grow(planes, channels * block.plane());
-    grow(wide, block.plane());
-    grow(filtered, channels * block.positions());
-    grow(before, channels * block.positions());
+  void fit(const Block& block, const Strip& strip, long channels, bool backward) {
+    grow(raw, channels * strip.pixels(block));
+    grow(planes, channels * strip.plane(block));
+    grow(wide, strip.plane(block));
+    grow(filtered, channels * strip.positions(block));
+    grow(before, channels * strip.positions(block));
     if (!backward) return;
-    grow(gradient, channels * block.positions() + block.plane() + kLanes);
-    grow(opened, channels * block.pixels());
+    grow(gradient, channels * strip.positions(block));
+    grow(spread, strip.plane(block) + 2 * block.dilation * block.pitch());
+    grow(opened, channels * strip.pixels(block));
   }
 
   // Vectors may be read and written a little beyond the end.
@@ -79,25 +112,26 @@ struct Buffers {
 thread_local Buffers buffers;
 
 // Channels that are computed at once: some hundred kilobytes, which an L2 cache holds.
-long at_once(const Block& block) {
-  const long fits = 96 * 1024 / std::max(block.pixels(), 1L);
+long at_once(const Block& block, const Strip& strip) {
+  const long fits = 96 * 1024 / std::max(strip.pixels(block), 1L);
   return std::min(block.expanded, std::max(16L, fits / 16 * 16));
 }
 
-// Copies rows of `width` into the middle of a plane of zeros, changed by `change(vector)`. Each row
-// is written up to a vector too far, and what follows it after that.
+// Copies the input rows of a strip into a plane with zeros around them, changed by
+// `change(vector)`. Each row is written up to a vector too far, and what follows it after that.
 template <class Change>
-void into_plane(const Block& block, const float* from, Change change, float* plane) {
+void into_plane(const Block& block, const Strip& strip, const float* from, Change change,
+                float* plane) {
   const long pitch = block.pitch(), d = block.dilation;
-  std::fill(plane, plane + d * pitch, 0.0f);
-  for (long y = 0; y < block.height; ++y) {
-    float* to = plane + (y + d) * pitch;
+  std::fill(plane, plane + strip.above * pitch, 0.0f);
+  for (long y = 0; y < strip.ins; ++y) {
+    float* to = plane + (y + strip.above) * pitch;
     std::fill(to, to + d, 0.0f);
     for (long x = 0; x < block.width; x += kLanes)
       store(to + d + x, change(load(from + y * block.width + x)));
     std::fill(to + d + block.width, to + pitch, 0.0f);
   }
-  std::fill(plane + (d + block.height) * pitch, plane + block.plane(), 0.0f);
+  std::fill(plane + (strip.above + strip.ins) * pitch, plane + strip.plane(block), 0.0f);
 }
 
 // The 3 x 3 filter at stride 1, for `count` pixels of a plane one after the other, those between
@@ -114,91 +148,86 @@ void filter(const float* __restrict plane, long pitch, long d, const float* w, l
   }
 }
 
-// Expands `count` channels from `first` on into planes, and filters and activates them.
-void expand_and_filter(const Block& block, long image, long first, long count) {
-  const float* x = block.x + image * block.inputs * block.pixels();
-  const long pitch = block.pitch(), d = block.dilation;
+// Expands `count` channels of a strip from `first` on into planes, filters and activates them.
+void expand_and_filter(const Block& block, const Strip& strip, long first, long count) {
+  const long pitch = block.pitch(), d = block.dilation, whole = block.pixels();
+  const long pixels = strip.pixels(block), positions = strip.positions(block);
+  const float* x =
+      block.x + strip.image * block.inputs * whole + strip.in_from * block.width;
   const float top = block.top();
   Buffers& own = buffers;
   if (block.expands)
-    product(count, block.pixels(), block.inputs, {block.w1 + first * block.inputs, block.inputs, 1},
-            x, block.pixels(), own.raw.data(), block.pixels(), false);
+    product(count, pixels, block.inputs, {block.w1 + first * block.inputs, block.inputs, 1}, x,
+            whole, own.raw.data(), pixels, false);
   else  // from memory beyond whose end nothing may be read
-    std::copy(x + first * block.pixels(), x + (first + count) * block.pixels(), own.raw.data());
+    for (long c = 0; c < count; ++c)
+      std::copy_n(x + (first + c) * whole, pixels, own.raw.data() + c * pixels);
   for (long c = 0; c < count; ++c) {
-    float *plane = own.planes.data() + c * block.plane(), *wide = own.wide.data();
-    const float* from = own.raw.data() + c * block.pixels();
+    float *plane = own.planes.data() + c * strip.plane(block), *wide = own.wide.data();
+    const float* from = own.raw.data() + c * pixels;
     if (block.expands) {
       const float bias = block.b1[first + c];
-      into_plane(block, from, [=](Vector v) { return clipped(v + bias, top); }, plane);
+      into_plane(block, strip, from, [=](Vector v) { return clipped(v + bias, top); }, plane);
     } else {
-      into_plane(block, from, [](Vector v) { return v; }, plane);
+      into_plane(block, strip, from, [](Vector v) { return v; }, plane);
     }
     const float *w = block.w2 + (first + c) * kTaps, bias = block.b2[first + c];
-    float *before = own.before.data() + c * block.positions(),
-          *to = own.filtered.data() + c * block.positions();
+    float *before = own.before.data() + c * positions, *to = own.filtered.data() + c * positions;
     if (block.stride == 1) {
-      filter(plane, pitch, d, w, block.height * pitch - 2 * d, wide);
-      for (long y = 0; y < block.height; ++y)
+      filter(plane, pitch, d, w, strip.outs * pitch - 2 * d, wide);
+      for (long y = 0; y < strip.outs; ++y)
         for (long x = 0; x < block.width; x += kLanes)
           store(before + y * block.width + x, load(wide + y * pitch + x) + bias);
     } else {
-      for (long y = 0; y < block.below; ++y) {
+      for (long y = 0; y < strip.outs; ++y) {
         filter(plane + y * block.stride * pitch, pitch, d, w, block.width, wide);
         for (long x = 0; x < block.across; ++x)
           before[y * block.across + x] = wide[x * block.stride] + bias;
       }
     }
-    for (long p = 0; p < block.positions(); p += kLanes)
-      store(to + p, clipped(load(before + p), top));
+    for (long p = 0; p < positions; p += kLanes) store(to + p, clipped(load(before + p), top));
   }
 }
 
-// How many threads share an image: more than one only if there are fewer images than threads.
-long sharing(const Block& block, long threads) {
-  const long channels = at_once(block), parts = (block.expanded + channels - 1) / channels;
-  return std::max(1L, std::min(threads / std::max(block.images, 1L), parts));
+// Calls `compute(strip)` for all strips of all images: first the even ones, then the odd ones, so
+// that no two threads write the same rows.
+template <class Compute>
+void for_strips(const Block& block, Compute compute) {
+  const long rows = strip_rows(block, omp_get_max_threads());
+  const long strips = (block.below + rows - 1) / rows;
+  for (long parity = 0; parity < 2; ++parity) {
+    const long some = (strips + 1 - parity) / 2;
+#pragma omp parallel for schedule(static)
+    for (long task = 0; task < block.images * some; ++task) {
+      const long first = (2 * (task % some) + parity) * rows;
+      compute(Strip(block, task / some, first, std::min(rows, block.below - first)));
+    }
+  }
 }
 
-void forward_image(const Block& block, long image, long part, long parts, float* out) {
-  const long channels = at_once(block);
-  buffers.fit(block, channels, false);
-  bool add = false;
-  for (long first = part * channels; first < block.expanded; first += parts * channels) {
+void forward_strip(const Block& block, const Strip& strip, float* out) {
+  const long channels = at_once(block, strip), positions = strip.positions(block);
+  buffers.fit(block, strip, channels, false);
+  out += strip.image * block.outputs * block.positions() + strip.out_from * block.across;
+  for (long first = 0; first < block.expanded; first += channels) {
     const long count = std::min(channels, block.expanded - first);
-    expand_and_filter(block, image, first, count);
-    product(block.outputs, block.positions(), count, {block.w3 + first, block.expanded, 1},
-            buffers.filtered.data(), block.positions(), out, block.positions(), add);
-    add = true;
+    expand_and_filter(block, strip, first, count);
+    product(block.outputs, positions, count, {block.w3 + first, block.expanded, 1},
+            buffers.filtered.data(), positions, out, block.positions(), first > 0);
   }
+  const float* x =
+      block.x + strip.image * block.inputs * block.pixels() + strip.out_from * block.width;
+  for (long channel = 0; channel < block.outputs; ++channel)
+    for (long p = 0; p < positions; ++p)
+      out[channel * block.positions() + p] +=
+          block.b3[channel] + (block.residual ? x[channel * block.pixels() + p] : 0);
 }
 
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Block block = block_of(attributes, *inputs, 0);
   float* out = (*outputs)[0].data<float>();
-  const long size = block.outputs * block.positions();
-  const long parts = sharing(block, omp_get_max_threads());
-  std::vector<float> more((parts - 1) * block.images * size);
-#pragma omp parallel for schedule(static)
-  for (long task = 0; task < block.images * parts; ++task) {
-    const long image = task / parts, part = task % parts;
-    forward_image(block, image, part, parts,
-                  part ? more.data() + (image * (parts - 1) + part - 1) * size : out + image * size);
-  }
-#pragma omp parallel for schedule(static)
-  for (long row = 0; row < block.images * block.outputs; ++row) {
-    const long image = row / block.outputs, channel = row % block.outputs;
-    float* to = out + row * block.positions();
-    const float* x = block.x + row * block.pixels();  // where there is a residual
-    for (long part = 1; part < parts; ++part) {
-      const float* from = more.data() + (image * (parts - 1) + part - 1) * size +
-                          channel * block.positions();
-      for (long p = 0; p < block.positions(); ++p) to[p] += from[p];
-    }
-    for (long p = 0; p < block.positions(); ++p)
-      to[p] += block.b3[channel] + (block.residual ? x[p] : 0);
-  }
+  for_strips(block, [&](const Strip& strip) { forward_strip(block, strip, out); });
   return MX_SUCCESS;
 }
 
@@ -227,23 +256,24 @@ inline Vector through(const Block& block, Vector gradient, Vector input) {
 
 // The filter of one channel, backwards: `plane` has its input, `dy` the gradient of its output,
 // which goes into `spread`, with zeros around it and, at a stride, between. Adds the gradient of
-// the filter to `dw`, and writes that of the input to `wide`, with the pitch of a plane.
-void filter_backward(const Block& block, const float* plane, const float* dy, const float* w,
-                     float* spread, float* dw, float* wide) {
+// the filter to `dw`, and writes that of the input rows to `wide`, with the pitch of a plane.
+void filter_backward(const Block& block, const Strip& strip, const float* plane, const float* dy,
+                     const float* w, float* spread, float* dw, float* wide) {
   const long pitch = block.pitch(), d = block.dilation;
-  if (block.stride == 1) {
-    into_plane(block, dy, [](Vector v) { return v; }, spread);
-  } else {
-    std::fill(spread, spread + block.plane(), 0.0f);
-    for (long y = 0; y < block.below; ++y)
-      for (long x = 0; x < block.across; ++x)
-        spread[(y * block.stride + d) * pitch + x * block.stride + d] = dy[y * block.across + x];
+  const long size = strip.plane(block) + 2 * d * pitch;
+  std::fill(spread, spread + size + kLanes, 0.0f);
+  for (long y = 0; y < strip.outs; ++y) {
+    float* to = spread + (y * block.stride + 2 * d) * pitch + d;
+    const float* from = dy + y * block.across;
+    if (block.stride == 1)
+      std::copy_n(from, block.across, to);
+    else
+      for (long x = 0; x < block.across; ++x) to[x * block.stride] = from[x];
   }
-  std::fill(spread + block.plane(), spread + block.plane() + kLanes, 0.0f);
-  const long count = block.height * pitch - 2 * d;
+  const long count = ((strip.outs - 1) * block.stride + 1) * pitch - 2 * d;
   Vector sums[kTaps] = {};
   for (long i = 0; i < count; i += kLanes) {
-    const Vector gradient = load(spread + d * pitch + d + i);
+    const Vector gradient = load(spread + 2 * d * pitch + d + i);
 #pragma GCC unroll 9
     for (int tap = 0; tap < kTaps; ++tap)
       sums[tap] += gradient * load(plane + i + tap / 3 * d * pitch + tap % 3 * d);
@@ -251,28 +281,30 @@ void filter_backward(const Block& block, const float* plane, const float* dy, co
   for (long tap = 0; tap < kTaps; ++tap) dw[tap] += sum(sums[tap]);
   float mirrored[kTaps];
   std::reverse_copy(w, w + kTaps, mirrored);
-  filter(spread, pitch, d, mirrored, count, wide);
+  filter(spread + strip.above * pitch, pitch, d, mirrored, strip.ins * pitch - 2 * d, wide);
 }
 
-void backward_image(const Block& block, long image, long part, long parts, const float* dout,
-                    Gradients& grads, float* dx) {
-  const long channels = at_once(block), pixels = block.pixels(), positions = block.positions();
-  buffers.fit(block, channels, true);
-  const long pitch = block.pitch();
-  float *opened = buffers.opened.data(), *filtered = buffers.filtered.data();
-  float *dy = buffers.gradient.data(), *spread = dy + channels * positions;
-  const float* x = block.x + image * block.inputs * pixels;
-  bool add = false;
-  for (long first = part * channels; first < block.expanded; first += parts * channels) {
+// Adds the gradients of a strip to those of the parameters, and to `dx` of all images.
+void backward_strip(const Block& block, const Strip& strip, const float* dout, Gradients& grads,
+                    float* dx) {
+  const long channels = at_once(block, strip), whole = block.pixels();
+  const long pixels = strip.pixels(block), positions = strip.positions(block);
+  buffers.fit(block, strip, channels, true);
+  const long pitch = block.pitch(), every = block.positions();
+  float *opened = buffers.opened.data(), *dy = buffers.gradient.data();
+  const float* x = block.x + strip.image * block.inputs * whole + strip.in_from * block.width;
+  dx += strip.image * block.inputs * whole + strip.in_from * block.width;
+  dout += strip.image * block.outputs * every + strip.out_from * block.across;
+  for (long first = 0; first < block.expanded; first += channels) {
     const long count = std::min(channels, block.expanded - first);
-    expand_and_filter(block, image, first, count);
-    inner(block.outputs, count, positions, dout, positions, filtered, positions,
+    expand_and_filter(block, strip, first, count);
+    inner(block.outputs, count, positions, dout, every, buffers.filtered.data(), positions,
           grads.w3 + first, block.expanded);
-    product(count, positions, block.outputs, {block.w3 + first, 1, block.expanded}, dout,
-            positions, dy, positions, false);
+    product(count, positions, block.outputs, {block.w3 + first, 1, block.expanded}, dout, every, dy,
+            positions, false);
     for (long c = 0; c < count; ++c) {
       const long channel = first + c;
-      const float *plane = buffers.planes.data() + c * block.plane(),
+      const float *plane = buffers.planes.data() + c * strip.plane(block),
                   *before = buffers.before.data() + c * positions;
       float *from = dy + c * positions, *wide = buffers.wide.data();
       long p = 0;
@@ -283,28 +315,27 @@ void backward_image(const Block& block, long image, long part, long parts, const
         std::memcpy(from + p, &last, (positions - p) * sizeof(float));
       }
       grads.b2[channel] += sum(from, positions);
-      filter_backward(block, plane, from, block.w2 + channel * kTaps, spread,
+      filter_backward(block, strip, plane, from, block.w2 + channel * kTaps, buffers.spread.data(),
                       grads.w2 + channel * kTaps, wide);
       if (!block.expands) {
-        for (long y = 0; y < block.height; ++y)
-          std::copy(wide + y * pitch, wide + y * pitch + block.width,
-                    dx + channel * pixels + y * block.width);
+        for (long y = 0; y < strip.ins; ++y)
+          for (long x = 0; x < block.width; ++x)
+            dx[channel * whole + y * block.width + x] += wide[y * pitch + x];
         continue;
       }
       const float *input = buffers.raw.data() + c * pixels, bias = block.b1[channel];
       float* to = opened + c * pixels;
-      for (long y = 0; y < block.height; ++y)
+      for (long y = 0; y < strip.ins; ++y)
         for (long x = 0; x < block.width; x += kLanes)
           store(to + y * block.width + x,
                 through(block, load(wide + y * pitch + x), load(input + y * block.width + x) + bias));
       grads.b1[channel] += sum(to, pixels);
     }
     if (block.expands) {
-      inner(count, block.inputs, pixels, opened, pixels, x, pixels, grads.w1 + first * block.inputs,
+      inner(count, block.inputs, pixels, opened, pixels, x, whole, grads.w1 + first * block.inputs,
             block.inputs);
       product(block.inputs, pixels, count, {block.w1 + first * block.inputs, 1, block.inputs}, opened,
-              pixels, dx, pixels, add);
-      add = true;
+              pixels, dx, whole, true);
     }
   }
 }
@@ -316,33 +347,20 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   std::vector<float*> out;
   for (auto& tensor : *outputs) out.push_back(tensor.data<float>());
   if (!block.expands) out.insert(out.begin() + 1, 2, nullptr);
-  const long threads = omp_get_max_threads();
-  const long parts = block.expands ? sharing(block, threads) : 1;
-  const long size = block.inputs * block.pixels();
-  std::vector<float> more((parts - 1) * block.images * size);
+  const long threads = omp_get_max_threads(), size = block.inputs * block.pixels();
   std::vector<Gradients> grads;
   grads.reserve(threads);
   for (long thread = 0; thread < threads; ++thread) grads.emplace_back(block);
 #pragma omp parallel for schedule(static)
-  for (long task = 0; task < block.images * parts; ++task) {
-    const long image = task / parts, part = task % parts;
-    float* dx = part ? more.data() + (image * (parts - 1) + part - 1) * size : out[0] + image * size;
-    backward_image(block, image, part, parts, dout + image * block.outputs * block.positions(),
-                   grads[omp_get_thread_num()], dx);
-  }
-#pragma omp parallel for schedule(static)
-  for (long row = 0; row < block.images * block.inputs; ++row) {
-    const long image = row / block.inputs, channel = row % block.inputs;
-    float* to = out[0] + row * block.pixels();
-    const float* residual = dout + row * block.pixels();
-    for (long part = 1; part < parts; ++part) {
-      const float* from = more.data() + (image * (parts - 1) + part - 1) * size +
-                          channel * block.pixels();
-      for (long p = 0; p < block.pixels(); ++p) to[p] += from[p];
-    }
+  for (long image = 0; image < block.images; ++image) {
     if (block.residual)
-      for (long p = 0; p < block.pixels(); ++p) to[p] += residual[p];
+      std::copy_n(dout + image * size, size, out[0] + image * size);
+    else
+      std::fill_n(out[0] + image * size, size, 0.0f);
   }
+  for_strips(block, [&](const Strip& strip) {
+    backward_strip(block, strip, dout, grads[omp_get_thread_num()], out[0]);
+  });
   const auto total = [&](float* to, size_t begin, size_t count) {
     for (size_t n = 0; n < count; ++n) {
       float sum = 0;

@@ -185,7 +185,17 @@ class Pass:
         rows = F.broadcast_like(steps, ids, lhs_axes=(0,), rhs_axes=(0,))
         positions = F.take(self.value(part.position_weight), rows)
         x = F.elemwise_add(x * units**0.5, positions)
-        return self.norm(self.drop(x, ids), part.layer_norm, ids)
+        return self.dropped_norm(x, part.layer_norm, ids)
+
+    def dropped_norm(self, x, block, ids):
+        """Apply dropout, and normalise over the last axis.
+
+        Args:
+            x: (samples, length, units).
+            block: an ``nn.LayerNorm``, for its parameters.
+            ids: any array (samples, length); only its shape is used.
+        """
+        return self.norm(self.drop(x, ids), block, ids)
 
     def split(self, x):
         """Return (samples, length, units) as (samples * heads, length, units / heads)."""
@@ -228,6 +238,16 @@ class Pass:
         if self._dropout:
             weights = F.Dropout(weights, p=self._dropout)
         return self.merge(F.batch_dot(weights, values))
+
+    def attend_self(self, x, cell, mask=None):
+        """Return the output of an attention cell whose queries and memory are of the same words.
+
+        Args:
+            x: (samples, length, units).
+            cell: one of GluonNLP's attention cells.
+            mask: as for :meth:`attend`.
+        """
+        return self.attend(x, self.memory(x, cell), cell, mask)
 
     def residual(self, x, change, norm, ids):
         """Add the output of a sublayer to its input, and normalise.

@@ -44,21 +44,42 @@ class KernelPass(Pass):
         return F.reshape(F.slice_axis(target, axis=1, begin=0, end=1), (-1,)), 1
 
     def memory(self, x, cell):
-        """Return the keys and values of an attention cell, (samples, length, units) each."""
-        return self.layer(x, cell.proj_key), self.layer(x, cell.proj_value)
+        """Return the keys and values of an attention cell, (samples, length, 2 * units)."""
+        return self._projected(x, cell.proj_key, cell.proj_value)
 
     def attend(self, query, memory, cell, mask=None):
         """Return the output of an attention cell, with a mask of this class."""
-        lengths, causal = mask
         query = self.layer(query, cell.proj_query)
-        return operators.attention(
-            self.F, query, *memory, lengths, self._draws, heads=self.heads, causal=causal,
+        return self._attention(operators.attention, (query, memory), mask)
+
+    def attend_self(self, x, cell, mask=None):
+        """Return the output of an attention cell whose queries and memory are of the same words."""
+        projected = self._projected(x, cell.proj_query, cell.proj_key, cell.proj_value)
+        return self._attention(operators.self_attention, (projected,), mask)
+
+    def _attention(self, operator, projected, mask):
+        lengths, causal = mask
+        return operator(
+            self.F, *projected, lengths, self._draws, heads=self.heads, causal=causal,
             dropout=self._dropout, salt=next(self._salts),
         )  # fmt: skip
+
+    def _projected(self, x, *blocks):
+        """Return the outputs of dense blocks beside each other, computed by one product."""
+        F = self.F
+        weight = F.concat(*(self.value(block.weight) for block in blocks), dim=0)
+        bias = None
+        if blocks[0].bias is not None:
+            bias = F.concat(*(self.value(block.bias) for block in blocks), dim=0)
+        return self.dense(x, weight, len(blocks) * self.units, bias)
 
     def norm(self, x, block, ids):
         """Normalise x over its last axis."""
         return self._normal(self.F.zeros_like(x), x, block, 0.0)
+
+    def dropped_norm(self, x, block, ids):
+        """Apply dropout, and normalise over the last axis."""
+        return self._normal(self.F.zeros_like(x), x, block, self._dropout)
 
     def residual(self, x, change, norm, ids):
         """Add the output of a sublayer to its input, and normalise."""

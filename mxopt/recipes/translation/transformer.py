@@ -140,8 +140,7 @@ class Translator(gluon.HybridBlock):
         causal, across = run.causal(target), run.padded(target, padding)
         x = run.embed(target, self.target_embedding, self.decoder)
         for cell in self.decoder.transformer_cells:
-            own = run.memory(x, cell.attention_cell_in)
-            read = run.attend(x, own, cell.attention_cell_in, causal)
+            read = run.attend_self(x, cell.attention_cell_in, causal)
             x = run.residual(x, run.layer(read, cell.proj_in), cell.layer_norm_in, target)
             read = run.attend(
                 x, run.memory(memory, cell.attention_cell_inter), cell.attention_cell_inter, across
@@ -172,8 +171,7 @@ class Translator(gluon.HybridBlock):
         padding = run.padded(source, padding)
         x = run.embed(source, self.source_embedding, self.encoder)
         for cell in self.encoder.transformer_cells:
-            own = run.memory(x, cell.attention_cell)
-            read = run.attend(x, own, cell.attention_cell, padding)
+            read = run.attend_self(x, cell.attention_cell, padding)
             x = run.residual(x, run.layer(read, cell.proj), cell.layer_norm, source)
             x = run.feed_forward(x, cell.ffn, source)
         return x

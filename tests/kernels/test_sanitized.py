@@ -1,0 +1,39 @@
+"""The kernels' own tests once more, compiled so that every access outside of an array ends them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxopt.kernels import build
+
+HERE = Path(__file__).parent
+SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
+
+
+def _library(name: str) -> str:
+    """Return the path of one of the compiler's libraries; its bare name if there is none."""
+    asked = [build.compiler(), f"-print-file-name={name}"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("module", ["test_inverted_residual.py", "test_transformer_kernels.py"])
+def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
+    if not build.compiler() or not os.path.isabs(_library("libasan.so")):
+        pytest.skip("no compiler with AddressSanitizer")
+    environment = {
+        **os.environ,
+        "CXXFLAGS": SANITIZED,
+        "LD_PRELOAD": f"{_library('libasan.so')}:{_library('libubsan.so')}",
+        "ASAN_OPTIONS": "detect_leaks=0",  # MXNet keeps its own memory until the process ends
+        "MXOPT_CACHE": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "pytest", str(HERE / module), "-p", "no:cacheprovider"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
