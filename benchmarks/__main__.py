@@ -39,7 +39,7 @@ def main() -> None:
     """Measure the named parts, or those of ``SHORT`` if none is named, and write the page."""
     parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
     parts.update(epochs=_epochs, loader=_loader, fashion_mnist=_goal)
-    parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, profile=_profile)
+    parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, roofline=_roofline)
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
@@ -260,19 +260,19 @@ def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
     }
 
 
-def _profile(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the time of every operator in the last arm of each case, once."""
+def _roofline(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the time of every operator in the last arms of each case, once."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
         plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
         plans, options = measure.ladder(
             plan, settings["levers"], settings["options"], ARMS + "step"
         )
-        last = list(plans)[-1]
-        arms[case], arm_options[case] = plans[last], options[last]
+        for arm in list(plans)[-2:]:
+            arms[f"{case}-{arm}"], arm_options[f"{case}-{arm}"] = plans[arm], options[arm]
     return measure.interleave(
-        name, "mxopt.chapter.workloads:profile", arms, arm_options=arm_options, repeats=1,
-        folder=folder, title="Where the time goes", pairs=[],
+        name, "benchmarks.roofline:work", arms, arm_options=arm_options, repeats=1,
+        folder=folder, title="Operators under the roof", pairs=[],
     )  # fmt: skip
 
 

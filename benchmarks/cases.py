@@ -77,7 +77,12 @@ STEPS = {
             "pieces": {"cpu_operators": True},
             "fused": {"loss": "fused"},
             "accumulated": {"batch_size": 1024, "grad_accumulation": 2},
-            "kernels": {"cpu_operators": False, "kernels": True},
+            "kernels": {
+                "cpu_operators": False,
+                "kernels": True,
+                "batch_size": 2048,
+                "grad_accumulation": 1,
+            },
         },
         "dropped": {"huge": HUGE},
         "launch": True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, given, growth, levers
+from benchmarks import beside, given, growth, levers, roofline
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import GROWTH, LAUNCH, STEPS, TRIED
 from mxopt import report
@@ -69,6 +69,8 @@ def write(folder: Path) -> Path:
             drawn[PLOT] = plots.intervals(best, "mxopt's last arm and the fastest PyTorch arm")
         if grown := _grown(known):
             drawn[growth.PLOT] = growth.plot(grown)
+        if "roofline" in known:
+            drawn[roofline.PLOT] = roofline.plot(known["roofline"])
         for name, figure in drawn.items():
             figure.savefig(home / name, dpi=130, bbox_inches="tight")
     atomic.replace_text(folder / "README.md", text(folder / "records"))
@@ -183,6 +185,8 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
         parts += ["### What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
     if "profile" in known:
         parts += ["### Time by operator", str(report.operators(known["profile"]))]
+    if "roofline" in known:
+        parts += ["### Time by operator, and its bound", *roofline.parts(known["roofline"], folder)]
     return parts
 
 

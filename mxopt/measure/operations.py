@@ -77,6 +77,14 @@ def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
         return _size(output) * inputs[0][0 if own.get("transpose_a") else -1]
     if kind == "batch_dot":
         return _size(output) * inputs[0][-2 if own.get("transpose_a") else -1]
+    if kind == "mxopt_attention":  # scores, and their product with the values
+        keys = inputs[0 if own.get("own") else 1][1]
+        return 2 * _size(output) * keys
+    if kind == "mxopt_inverted_residual":
+        *first, depthwise, _, projection, _ = inputs[1:]
+        expanded = _size(inputs[0]) * first[0][0] if first else 0
+        pixels = output[0] * _size(output[2:])
+        return expanded + pixels * (_size(depthwise) + _size(projection))
     return 0
 
 

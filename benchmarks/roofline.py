@@ -1,0 +1,208 @@
+"""Where the time of an epoch goes, beside what the machine could do: a roofline.
+
+An operator cannot take less time than its arithmetic at the machine's highest rate, nor less than
+the bytes of its arrays at the rate of the memory (Williams et al., "Roofline: An Insightful Visual
+Performance Model for Multicore Architectures", 2009). The larger of the two is its bound. A bound
+that is exceeded means that arrays were still in a cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from benchmarks import arms
+from mxopt import report
+from mxopt.chapter import workloads
+from mxopt.core.plan import Plan
+from mxopt.measure import Experiment
+from mxopt.methods.engine.clock import timed
+from mxopt.report import plots
+
+# A backward pass computes two gradients, each about as much work as the forward pass.
+PASSES = 3
+GIGA = 1e9
+PLOT = "roofline.png"
+ABOUT = f"""Operators of the second epoch, run one by one, forward and backward pass together. Their
+arithmetic and the bytes of their arrays are counted in the graph of the forward pass and taken
+{PASSES} times. The *bound* is the time that these need at the highest rates measured on this machine, of
+a matrix product and of a sum of two large arrays; operators without a bound are not in that graph,
+such as the optimizer's."""
+
+
+def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
+    """Time the operators of an epoch, count their work, and measure what the machine can do.
+
+    Args:
+        plan: the switches, as for :func:`mxopt.chapter.workloads.profile`.
+        write: called with the name and the fields of each event.
+        recipe: name of the recipe.
+        **options: options of the recipe.
+
+    Returns:
+        The figures of that workload; ``multiply_adds`` and ``bytes``, ``{operator: number}``, of
+        the epoch's forward passes; ``gflop_per_second`` and ``gigabytes_per_second`` of the machine.
+    """
+    found = workloads.profile(plan, write, recipe, **options)
+    return {
+        **found,
+        **_counted(plan, recipe, options),
+        **arms.multiply(plan, write),
+        "gigabytes_per_second": bandwidth(),
+    }
+
+
+def bandwidth(size: int = 1 << 26, rounds: int = 10) -> float:
+    """Return the highest rate at which arrays are read and written, in gigabytes a second.
+
+    Args:
+        size: elements of each of three float32 arrays, which no cache should hold.
+        rounds: number of sums, of which the fastest counts.
+    """
+    from mxnet import nd
+
+    a, b, total = (nd.ones(size) for _ in range(3))
+    durations = []
+    for _ in range(rounds):
+        with timed() as clock:
+            nd.elemwise_add(a, b, out=total)
+        durations.append(clock.seconds)
+    return 3 * 4 * size / min(durations) / GIGA
+
+
+def _counted(plan: Plan, recipe: str, options: dict) -> dict:
+    """Return the multiply-adds and the bytes of an epoch's forward passes, by operator."""
+    from mxnet import nd
+
+    from mxopt import recipes
+    from mxopt.measure.operations import operators
+    from mxopt.methods.kvstore import stores
+    from mxopt.train.setup import prepare
+
+    plan = plan.replace(hybridize="no", epochs=1, warmup_epochs=0)
+    made = recipes.load(recipe, **options)
+    run, _ = prepare(made, plan, lambda *_, **__: None, False, stores.for_plan(plan))
+    loader = run.loaders["train"]
+    for method in run.methods:
+        loader = method.training_loader(run, loader, 0)
+    seen = Counter(
+        tuple((array.shape, array.dtype) for array in shard[: made.inputs])
+        for batch in loader
+        for shard in batch.shards
+    )
+    counts, sizes = Counter(), Counter()
+    for inputs, times in seen.items():
+        example = [nd.ones(shape, dtype=dtype) for shape, dtype in inputs]
+        for operator in operators(run.learning, *example):
+            counts[operator.kind] += times * operator.multiply_adds
+            sizes[operator.kind] += times * operator.bytes
+    return {"multiply_adds": dict(counts), "bytes": dict(sizes)}
+
+
+def bounds(figures: dict) -> dict[str, tuple[float, str]]:
+    """Return the least seconds of each operator of an epoch, and what they are spent on.
+
+    Args:
+        figures: as :func:`work` returns them.
+
+    Returns:
+        ``{operator: (seconds, "arithmetic" or "memory")}``.
+    """
+    found = {}
+    for name, count in figures["multiply_adds"].items():
+        arithmetic = PASSES * 2 * count / (GIGA * figures["gflop_per_second"])
+        memory = PASSES * figures["bytes"][name] / (GIGA * figures["gigabytes_per_second"])
+        kind = "arithmetic" if arithmetic > memory else "memory"
+        found[name] = (max(arithmetic, memory), kind)
+    return found
+
+
+def table(experiment: Experiment, arm: str, most: int = 8) -> report.Table:
+    """Return a table of an arm's slowest operators, each beside its bound.
+
+    Args:
+        experiment: an experiment of :func:`work`.
+        arm: name of the arm.
+        most: number of operators shown; one more row has the sum of the others.
+    """
+    figures = experiment.runs[arm][0].figures
+    seconds, least = figures["operator_seconds"], bounds(figures)
+    total, rows = sum(seconds.values()), []
+    for name in sorted(seconds, key=seconds.get, reverse=True)[:most]:
+        bound, kind = least.get(name, (None, "not counted"))
+        rate = PASSES * 2 * figures["multiply_adds"].get(name, 0) / seconds[name] / GIGA
+        rows.append([
+            name, report.number(seconds[name], "s"), f"{100 * seconds[name] / total:.0f} %",
+            f"{rate:.0f} GFLOP/s" if rate else "none",
+            report.number(bound, "s") if bound else "none", kind,
+        ])  # fmt: skip
+    shown = sum(seconds[row[0]] for row in rows)
+    rows.append([f"{len(seconds) - len(rows)} others", report.number(total - shown, "s"),
+                 f"{100 * (total - shown) / total:.0f} %", "", "", ""])  # fmt: skip
+    header = ["operator", "time", "share", "arithmetic", "bound", "set by"]
+    ceilings = (
+        f"{arm}: an epoch of {report.number(figures['seconds'], 's')}; this machine: "
+        f"{figures['gflop_per_second']:.0f} GFLOP/s, {figures['gigabytes_per_second']:.1f} GB/s"
+    )
+    return report.Table(header, rows, ceilings)
+
+
+def parts(experiment: Experiment, folder: str) -> list[str]:
+    """Return the paragraphs on an experiment.
+
+    Args:
+        experiment: an experiment of :func:`work`.
+        folder: folder of the plot, as the page links to it.
+    """
+    measured = [arm for arm in experiment.arms if not experiment.why_not(arm)]
+    tables = [str(table(experiment, arm)) for arm in measured]
+    return [
+        ABOUT,
+        f"![Rates of operators under the roof of this machine]({folder}/{PLOT})",
+        *tables,
+    ]
+
+
+def plot(experiment: Experiment):
+    """Plot the rates of all operators that have arithmetic, under the machine's roof.
+
+    Args:
+        experiment: an experiment of :func:`work`.
+    """
+    from matplotlib.figure import Figure
+
+    measured = [arm for arm in experiment.arms if not experiment.why_not(arm)]
+    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
+    axes, peak, rate = figure.subplots(), 0.0, 0.0
+    for number, arm in enumerate(measured):
+        figures = experiment.runs[arm][0].figures
+        peak = max(peak, figures["gflop_per_second"])
+        rate = max(rate, figures["gigabytes_per_second"])
+        seconds = figures["operator_seconds"]
+        for name, count in figures["multiply_adds"].items():
+            if not count or name not in seconds:
+                continue
+            place = (
+                2 * count / figures["bytes"][name],
+                PASSES * 2 * count / seconds[name] / GIGA,
+            )
+            axes.scatter(
+                *place,
+                s=20 + 400 * seconds[name] / sum(seconds.values()),
+                color=plots.COLOURS[number % len(plots.COLOURS)],
+                alpha=0.6,
+                label=arm,
+            )
+            axes.annotate(name.removeprefix("mxopt_"), place, fontsize="x-small",
+                          xytext=(6, -3), textcoords="offset points")  # fmt: skip
+    low, high = axes.get_xlim()
+    intensities = [min(low, 1), peak / rate, max(high, 2 * peak / rate)]
+    roof = [min(peak, rate * x) for x in intensities]
+    axes.plot(intensities, roof, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("operations for each byte of the arrays")
+    axes.set_ylabel("GFLOP/s")
+    labelled = dict(zip(*reversed(axes.get_legend_handles_labels())))  # one for each arm
+    axes.legend(labelled.values(), labelled.keys(), fontsize="x-small", frameon=False)
+    plots.tidy(axes, f"{experiment.title}; area: share of the epoch")
+    return figure

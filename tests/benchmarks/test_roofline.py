@@ -1,0 +1,66 @@
+"""Operators beside their bounds: the work that is counted, the larger bound, the table, the plot."""
+
+import dataclasses
+from pathlib import Path
+
+import mxnet as mx
+import pytest
+from mxnet import nd
+
+from benchmarks import roofline
+from mxopt import recipes
+from mxopt.core.plan import Plan
+from mxopt.core.records import Run
+from mxopt.measure import Experiment
+from mxopt.measure.operations import operators
+
+FIGURES = {
+    "multiply_adds": {"FullyConnected": 2_000_000_000, "relu": 0},
+    "bytes": {"FullyConnected": 50_000_000, "relu": 600_000_000},
+    "operator_seconds": {"FullyConnected": 0.2, "relu": 0.3, "adam_update": 0.1},
+    "gflop_per_second": 100.0,
+    "gigabytes_per_second": 10.0,
+}
+
+
+def test_the_larger_bound_counts():
+    # 3 x 2 x 2e9 operations at 100 GFLOP/s, 3 x 6e8 bytes at 10 GB/s
+    assert roofline.bounds(FIGURES) == {
+        "FullyConnected": (pytest.approx(0.12), "arithmetic"),
+        "relu": (pytest.approx(0.18), "memory"),
+    }
+
+
+def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
+    monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
+    monkeypatch.setattr(roofline.arms, "multiply", lambda *_: {"gflop_per_second": 100.0})
+    options = {"network": "tiny", "size": 32, "limit": 6, "norm": False}
+    plan = Plan(batch_size=4, learning_rate=0.01, epochs=2, preprocess="cached")
+    events = []
+    found = roofline.work(plan, lambda event, **fields: events.append(event), **options)
+    net = recipes.load("segmentation", **options).network([mx.cpu()])
+    one = operators(net, nd.ones((1, 3, 32, 32)))
+    expected = sum(each.multiply_adds for each in one if each.kind == "Convolution")
+    assert events.count("data") == 1, "the counting wrote events of a second run"
+    assert found["multiply_adds"]["Convolution"] == 6 * expected > 0
+    assert found["operator_seconds"]["Convolution"] > 0
+
+
+def test_rates_of_memory_are_of_three_arrays():
+    assert 0.1 < roofline.bandwidth(1 << 20, 3) < 10_000
+
+
+def test_the_page_shows_each_arm_and_its_plot():
+    plans = {"one": Plan(), "two": Plan(batch_size=8), "failed": Plan(batch_size=9)}
+    run = Run(Path("x"), Plan(), "w", status="ok", figures={**FIGURES, "seconds": 0.7})
+    runs = {"one": [run], "two": [run], "failed": [dataclasses.replace(run, status="failed")]}
+    found = Experiment("roofline", "w", plans, title="Operators", pairs=[], runs=runs)
+    about, picture, first, second = roofline.parts(found, "records/x")
+    assert "taken\n3 times" in about
+    assert picture.endswith("(records/x/roofline.png)")
+    assert "| FullyConnected | 0.2 s | 33 % | 60 GFLOP/s | 0.12 s | arithmetic |" in first
+    assert "| adam_update | 0.1 s | 17 % | none | none | not counted |" in second
+    figure = roofline.plot(found)
+    [axes] = figure.axes
+    assert len(axes.collections) == 2  # relu has no arithmetic
+    assert axes.get_legend().get_texts()[0].get_text() in plans
