@@ -24,9 +24,9 @@ GIGA = 1e9
 PLOT = "roofline.png"
 ABOUT = f"""Operators of the second epoch, run one by one, forward and backward pass together. Their
 arithmetic and the bytes of their arrays are counted in the graph of the forward pass and taken
-{PASSES} times. The *bound* is the time that these need at the highest rates measured on this machine, of
-a matrix product and of a sum of two large arrays; operators without a bound are not in that graph,
-such as the optimizer's."""
+{PASSES} times. The *bound* is the time that these need at the highest rates measured on this
+machine, of a matrix product and of a sum of two large arrays; operators without a bound are not in
+that graph, such as the optimizer's."""
 
 
 def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
@@ -40,7 +40,8 @@ def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
 
     Returns:
         The figures of that workload; ``multiply_adds`` and ``bytes``, ``{operator: number}``, of
-        the epoch's forward passes; ``gflop_per_second`` and ``gigabytes_per_second`` of the machine.
+        the epoch's forward passes; ``gflop_per_second`` and ``gigabytes_per_second`` of this
+        machine.
     """
     found = workloads.profile(plan, write, recipe, **options)
     return {

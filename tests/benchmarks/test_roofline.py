@@ -1,4 +1,4 @@
-"""Operators beside their bounds: the work that is counted, the larger bound, the table, the plot."""
+"""Operators beside their bounds: the work that is counted, the larger bound, table and plot."""
 
 import dataclasses
 from pathlib import Path
