@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import given
-from benchmarks.beside import is_peer, own_arms
+from benchmarks.beside import is_peer
 from benchmarks.cases import GOAL
 from mxopt import measure, report
 from mxopt.core import atomic
@@ -37,8 +37,7 @@ Each row adds one change to the row before it; *log* is the file with all events
 measure it yourself: `make peers`, then `python -m benchmarks fashion_mnist --folder results/mine`,
 about {minutes} minutes on two cores. A record of yours is welcome: add a lever to `GOAL` in
 `benchmarks/cases.py`, measure, run `python -m benchmarks.speedrun results/mine`, and send both
-files.
-"""
+files."""
 
 
 def add(folder: Path, records: Path = RECORDS / NAME) -> Path:
@@ -97,7 +96,7 @@ def ladder(experiment: Experiment, log: str) -> report.Table:
         experiment: the measurement.
         log: its file, as the page links to it.
     """
-    names, rows = own_arms(experiment), []
+    names, rows = own(experiment), []
     for number, arm in enumerate(names, 1):
         before = names[number - 2] if number > 1 else None
         run = experiment.runs[arm][0]
@@ -117,13 +116,20 @@ def peers(experiment: Experiment) -> report.Table:
     Args:
         experiment: the measurement.
     """
-    last, rows = own_arms(experiment)[-1], []
+    last, rows = own(experiment)[-1], []
     for arm, options in experiment.arm_options.items():
         if is_peer(experiment, arm):
             has = ", ".join(given.of(options["peer"])) or "as installed"
             rows.append([arm, has, *_times(experiment, arm), _sooner(experiment, last, arm),
                          _accuracy(experiment, arm)])  # fmt: skip
     return report.Table(["arm", "what it is given", *_columns(), "test accuracy"], rows)
+
+
+def own(experiment: Experiment) -> list[str]:
+    """Return the names of mxopt's arms, each with one change more than the arm before."""
+    return [
+        arm for arm in experiment.arms if arm != experiment.again and not is_peer(experiment, arm)
+    ]
 
 
 def _columns() -> list[str]:

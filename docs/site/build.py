@@ -20,7 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PAGES = (
-    *("README.md", "docs/*.md", "docs/results/**/RESULTS.md", "docs/results/**/*.png"),
+    *("README.md", "docs/*.md", "docs/records/*.md"),
+    *("docs/results/**/RESULTS.md", "docs/results/**/*.png"),
     *("docs/**/*.jsonl", "mxopt/methods/*/README.md", "ch08/*.ipynb", "ch08/by_feature/*"),
     *("guides/*.ipynb", "benchmarks/README.md", "benchmarks/records/**/*", "data/README.md"),
     "tests/pretend_gpus.py",
@@ -31,6 +32,7 @@ CONTENTS = {
     "Use": [f"docs/{name}.md" for name in ("install", "guide", "reproducing", "gpu", "clusters")],
     "Findings": [
         *("docs/results/**/RESULTS.md", "docs/methods.md", "benchmarks/README.md"),
+        "docs/records/*.md",
         *("docs/errata.md", "docs/reliability.md"),
     ],
     "Reference": ["reference/mxopt/index", "docs/architecture.md", "data/README.md"],

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import goal, speedrun
-from benchmarks.beside import is_peer, own_arms
+from benchmarks.beside import is_peer
 from benchmarks.cases import GOAL
 from benchmarks.given import GIVEN, TUNED
 from mxopt import measure
@@ -141,5 +141,5 @@ def test_the_page_is_that_of_its_records():
     assert page.read_text(encoding="utf-8") == speedrun.text()
     newest = sorted((speedrun.RECORDS / speedrun.NAME).glob("*.jsonl"))[-1]
     experiment = measure.read_experiment(newest)
-    assert own_arms(experiment)[1:] == list(GOAL["levers"])
+    assert speedrun.own(experiment)[1:] == list(GOAL["levers"])
     assert [arm for arm in experiment.arms if is_peer(experiment, arm)] == list(GOAL["peers"])
