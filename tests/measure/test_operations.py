@@ -1,8 +1,11 @@
 """Multiply-adds and bytes, against counts by hand."""
 
 import mxnet as mx
+import pytest
 from mxnet import gluon, nd
 
+from mxopt import kernels
+from mxopt.kernels import operators as ops
 from mxopt.measure.operations import multiply_adds, operators
 
 nn = gluon.nn
@@ -38,3 +41,33 @@ def test_a_whole_network():
     net.initialize(mx.init.Xavier())
     # Howard et al., "MobileNets" (2017), table 6: 41 million for a width of 0.25
     assert 40e6 < multiply_adds(net, nd.ones((1, 3, 224, 224))) < 42e6
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_attention_of_both_forms():
+    class Attention(gluon.HybridBlock):
+        def hybrid_forward(self, F, words, others, lengths):
+            draws = F.ones(64)
+            both = F.concat(others, others, dim=2)
+            read = ops.attention(F, words, both, lengths, draws, heads=2)
+            three = F.concat(read, read, read, dim=2)
+            return ops.self_attention(F, three, lengths, draws, heads=2)
+
+    found = counted(Attention(), (3, 5, 8), (3, 7, 8), (3,))
+    across, own = (one for one in found if one.kind == "mxopt_attention")
+    # scores of each pair of words, and their product with the values: 8 multiplications each
+    assert across.multiply_adds == 2 * 3 * 5 * 7 * 8
+    assert own.multiply_adds == 2 * 3 * 5 * 5 * 8
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+@pytest.mark.parametrize(("stride", "places"), [(1, 6 * 8), (2, 3 * 4)])
+def test_an_inverted_residual_is_its_three_convolutions(stride, places):
+    class Block(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            parameters = [F.ones(shape) for shape in ((12, 2, 1, 1), 12, (12, 1, 3, 3), 12,
+                                                      (4, 12, 1, 1), 4)]  # fmt: skip
+            return ops.inverted_residual(F, x, *parameters, stride=stride)
+
+    [block] = [one for one in counted(Block(), (5, 2, 6, 8)) if one.multiply_adds]
+    assert block.multiply_adds == 5 * (6 * 8 * 2 * 12 + places * (12 * 9 + 12 * 4))

@@ -3,12 +3,12 @@ import mxnet as mx
 import numpy as np
 import pytest
 from gluonnlp.model.translation import NMTModel
-from mxnet import autograd, nd
+from mxnet import autograd, gluon, nd
 
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
 from mxopt.recipes.translation.cpu_operators import PIECES, ROWS, Pass
-from mxopt.recipes.translation.kernel_operators import KERNELS
+from mxopt.recipes.translation.kernel_operators import KERNELS, KernelPass
 from mxopt.recipes.translation.transformer import (
     Translator,
     transformer_en_de_512,
@@ -265,3 +265,19 @@ def test_a_piece_that_does_not_exist_is_refused_with_those_that_do():
 def test_heads_that_do_not_divide_the_units_are_refused():
     with pytest.raises(PlanError, match="units=16 cannot be divided among heads=3"):
         network(heads=3)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+def test_embeddings_are_dropped_before_they_are_normalised():
+    kernels.load()
+    norm = gluon.nn.LayerNorm(in_channels=256)
+    norm.initialize()
+    x = nd.random.normal(5, 1, (20, 3, 256))
+    with autograd.train_mode():
+        run = KernelPass(nd, nd.ones(20), 256, 4, dropout=0.25)
+        y = run.dropped_norm(x, norm, None).asnumpy()
+    # What was dropped is the smallest of its row, the same for all that was: zero, normalised.
+    smallest = y.min(axis=-1, keepdims=True)
+    assert abs((y == smallest).mean() - 0.25) < 0.02
+    whole = KernelPass(nd, nd.ones(20), 256, 4, dropout=0.25).dropped_norm(x, norm, None)
+    np.testing.assert_allclose(whole.asnumpy(), norm(x).asnumpy(), atol=1e-5)
