@@ -25,8 +25,8 @@ ASKS = re.compile(
 # What other tests execute, without pretended GPUs: answers of the driver, the doctor's rows, and
 # advice, which reads the record of a run.
 ELSEWHERE = (
-    *("machine/nvidia.py", "cli/doctor/", "cli/gpu_check/", "chapter/errata.py"),
-    "report/advice.py",
+    *("machine/nvidia.py", "machine/utilization.py", "cli/doctor/", "cli/gpu_check/"),
+    *("chapter/errata.py", "report/advice.py"),
 )
 
 
