@@ -83,6 +83,7 @@ STEPS = {
                 "batch_size": 2048,
                 "grad_accumulation": 1,
             },
+            "intel": INTEL,
         },
         "dropped": {"huge": HUGE},
         "launch": True,
@@ -194,7 +195,7 @@ TRIED = {
     },
     "tried-transformer": {
         "case": "transformer",
-        "changes": {"intel": INTEL, "keep": KEEP, "bulk": BULK},
+        "changes": {"keep": KEEP, "bulk": BULK},
     },
 }
 
