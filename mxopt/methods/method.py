@@ -70,6 +70,19 @@ class TrainingRun:
         inputs = arrays[: self.recipe.inputs]
         return [nd.zeros(a.shape, ctx=self.contexts[0], dtype=a.dtype) for a in inputs]
 
+    def replace_trained(self, net, change):
+        """Return the network, with the part that is trained replaced.
+
+        Args:
+            net: the network, as a method's hook ``network`` gets it.
+            change: ``change(block, *inputs)`` returns what replaces a block; the inputs are an
+                example. Frozen stages are left as they are: they run once for each sample.
+        """
+        if self.frozen is None:
+            return change(net, *self.example())
+        self.learning = change(self.learning, self.frozen(*self.example()))
+        return net
+
     def make_loader(self, split: str, transform):
         """Return the loader of a split.
 

@@ -1,5 +1,7 @@
 """Graph rewrites: express the same network in operators that a CPU computes faster."""
 
+from functools import partial
+
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
@@ -64,19 +66,11 @@ class GraphRewrites(Method):
             )
 
     def network(self, run, net):
-        """Return the rewritten network, or the network itself if no rewrite is selected.
-
-        Frozen stages are left as they are: they run once for each sample.
-        """
+        """Return the rewritten network, or the network itself if no rewrite is selected."""
         from mxopt.methods.graph_rewrites.rewriting import optimize
 
         rewrites = chosen(run.plan.graph_rewrites)
-        if not rewrites:
-            return net
-        if run.frozen is None:
-            return optimize(net, *run.example(), rewrites=rewrites)
-        run.learning = optimize(run.learning, run.frozen(*run.example()), rewrites=rewrites)
-        return net
+        return run.replace_trained(net, partial(optimize, rewrites=rewrites)) if rewrites else net
 
 
 _REWRITING = ("Optimized", "REWRITES", "optimize")

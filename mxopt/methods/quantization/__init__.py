@@ -1,5 +1,7 @@
 """Quantisation: compute a trained network in 8-bit integers, and train it for that."""
 
+from functools import partial
+
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
 
@@ -30,15 +32,10 @@ class Quantization(Method):
 
     def network(self, run, net):
         """Return the network whose layers round their inputs, or the network itself."""
-        bits = run.plan.simulated_bits
-        if not bits:
-            return net
         from mxopt.methods.quantization.simulated import simulate
 
-        if run.frozen is None:
-            return simulate(net, *run.example(), bits=bits)
-        run.learning = simulate(run.learning, run.frozen(*run.example()), bits=bits)
-        return net
+        bits = run.plan.simulated_bits
+        return run.replace_trained(net, partial(simulate, bits=bits)) if bits else net
 
 
 _QUANTIZE = ("CALIBRATIONS", "calibrated", "quantize")
