@@ -28,7 +28,7 @@ GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
 OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
-.PHONY: help site test-site handout gpu-check gpu-branches reproduce test test-slow test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
+.PHONY: help site test-site handout gpu-check gpu-branches reproduce test test-slow test-numpy2 test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -42,8 +42,10 @@ test: setup  ## set up and run the quick tests
 	$(BIN)/python $(PYTEST)
 	@echo 'The quick tests passed. "make test-all" runs all, also on NumPy 2.'
 
-test-slow: setup $(NUMPY2)/.ready  ## run what "make test" leaves out: slow tests, and NumPy 2
+test-slow: setup  ## run the slow tests, which "make test" leaves out
 	$(BIN)/python $(PYTEST) -m slow
+
+test-numpy2: $(NUMPY2)/.ready  ## run the tests of what depends on NumPy under NumPy 2
 	$(NUMPY2)/bin/python $(PYTEST) $(ALL) $(ON_NUMPY2)
 
 gpu-branches: setup  ## list the branches that ask for a GPU; needs what the tests have recorded

@@ -3,7 +3,7 @@
 Processes that pretend GPUs (``pretend_gpus.environment``) record what they execute. Of an ``if``
 both outcomes must have been seen, of another condition its line.
 
-    make test test-slow gpu-branches
+    make test gpu-branches
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> int:
     """Print the list, and return 1 if something was not executed."""
     lines, jumps = executed(sorted(COVERED.glob("data.*")))
     if not lines:
-        sys.exit("nothing was recorded: run `make test test-slow` first")
+        sys.exit("nothing was recorded: run `make test` first")
     count = missing = 0
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
