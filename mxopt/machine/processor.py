@@ -20,7 +20,8 @@ class Cpu:
     """The processor, and how much of it this process may use.
 
     Attributes:
-        model: name of the processor.
+        model: name of the processor, with the numbers of its family and model if they are known:
+            virtual machines may give processors of several generations one name.
         physical_cores: cores that this process may use (by its affinity and container quota).
         logical_cores: hardware threads that it may use.
         instruction_sets: those of :data:`INSTRUCTION_SETS` that the processor supports.
@@ -73,11 +74,17 @@ def read_cpu(description: str, allowed: set[int], quota: float | None = None) ->
     most = math.ceil(quota) if quota else len(allowed)
     flags = first.get("flags", "").split()
     return Cpu(
-        model=first.get("model name") or platform.processor() or platform.machine(),
+        model=_model(first) or platform.processor() or platform.machine(),
         physical_cores=min(len(cores) or len(allowed), most),
         logical_cores=min(len(allowed), most),
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
     )
+
+
+def _model(thread: dict[str, str]) -> str:
+    """Return the name of the processor in a block of ``/proc/cpuinfo``, or an empty string."""
+    name, family, number = (thread.get(key) for key in ("model name", "cpu family", "model"))
+    return f"{name} (family {family}, model {number})" if name and family and number else name or ""
 
 
 def memory_available() -> int:

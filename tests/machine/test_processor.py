@@ -23,6 +23,12 @@ def test_cpu_counts_threads_of_one_core_once():
     assert cpu.instruction_sets == ("fma", "avx2", "avx512f", "avx512_vnni")
 
 
+def test_processors_of_one_name_are_told_apart_by_family_and_model():
+    numbered = EIGHT_THREADS.replace("model name", "cpu family\t: 25\nmodel\t\t: 17\nmodel name")
+    cpu = processor.read_cpu(numbered, set(range(8)))
+    assert cpu.model == "Made-up 9000 (family 25, model 17)"
+
+
 def test_cpu_keeps_to_the_affinity():
     cpu = processor.read_cpu(EIGHT_THREADS, {0, 4, 1})
     assert (cpu.physical_cores, cpu.logical_cores) == (2, 3)
