@@ -62,13 +62,14 @@ def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
     """Return the README's table: the pairs that were named as headlines before measuring.
 
     Args:
-        experiments: the experiments of each processor; with several, the table has a ratio and a
-            verdict of each.
+        experiments: the experiments of each processor; if several have named pairs, the table has a
+            ratio and a verdict of each.
 
     Returns:
         The table; a sentence if no experiment names a pair.
     """
-    named = {name: headlines(found) for name, found in experiments.items()}
+    every = {name: headlines(found) for name, found in experiments.items()}
+    named = {name: rows for name, rows in every.items() if rows}
     if len(named) > 1:
         rows = [
             [title, next(filter(None, found)).differs, *_ratios(found)]

@@ -190,7 +190,8 @@ def experiments_by_processor(folder: str | Path) -> dict[str, list[Experiment]]:
 def headline(folder: str | Path) -> report.Table | str:
     """Return the README's tables (:func:`mxopt.report.pairs.headline`).
 
-    The chapter's notebooks have one, and each guide one of its own, with a heading.
+    The chapter's notebooks have one, and each guide one of its own, with a heading, which names the
+    processor where only one of several was measured.
     """
     homes = processors(folder) or {"": Path(folder)}
     sections: dict[str, dict[str, list[Experiment]]] = {}
@@ -198,11 +199,18 @@ def headline(folder: str | Path) -> report.Table | str:
         for path, experiment in read_experiments(home):
             found = sections.setdefault(_section(path.parent.name), {n: [] for n in homes})
             found[name].append(experiment)
-    tables = {section: pairs.headline(found) for section, found in sections.items()}
+    tables = {_on(section, found): pairs.headline(found) for section, found in sections.items()}
     named = {section: table for section, table in tables.items() if table != pairs.NO_HEADLINE}
     if len(named) < 2:
         return next(iter(named.values()), pairs.NO_HEADLINE)
     return "\n\n".join(f"### {section}\n\n{table}" for section, table in named.items())
+
+
+def _on(section: str, experiments: dict[str, list[Experiment]]) -> str:
+    """Return a section's heading, with the processor if others were measured but not for it."""
+    named = [name for name, found in experiments.items() if pairs.headlines(found)]
+    alone = len(experiments) > 1 and len(named) == 1
+    return f"{section} (on {named[0]} only)" if alone else section
 
 
 def _section(notebook: str) -> str:
