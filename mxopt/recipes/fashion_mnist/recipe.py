@@ -19,6 +19,7 @@ from mxopt.data.fashion_mnist import FashionMNIST
 CLASSES = 10
 # Channels of the two convolutions, and the positions that are left of an image behind them.
 _CHANNELS = (32, 64)
+_INITIAL = {"glorot": {}, "fan_in": {"factor_type": "in", "magnitude": 1}}  # of MXNet's Xavier
 _POSITIONS = 7 * 7
 
 
@@ -162,6 +163,7 @@ def fashion_mnist(
     bias: bool = True,
     hidden: int = 512,
     channels=_CHANNELS,
+    initial: str = "glorot",
     stand_in: bool = False,
 ) -> Recipe:
     """Return the recipe of the first guide: garments, and the network of its source.
@@ -172,10 +174,13 @@ def fashion_mnist(
         bias: whether the layers have biases.
         hidden: units of the first dense layer; 0 leaves the layer out.
         channels: channels of both convolutions.
+        initial: distribution of the initial weights of a layer with n inputs: ``glorot`` as in
+            Gluon's examples, uniform between +-sqrt(6 / (n + outputs)), or ``fan_in`` as in
+            PyTorch's layers, uniform between +-sqrt(1 / n). Biases are 0.
         stand_in: whether to take the drawn garments even if the real ones are available.
 
     Raises:
-        PlanError: ``limit``, ``hidden`` or ``channels`` cannot be.
+        PlanError: ``limit``, ``hidden``, ``channels`` or ``initial`` cannot be.
     """
     if limit is not None and limit < 1:
         raise PlanError(f"limit={limit} must be at least 1 image, or None for all")
@@ -183,6 +188,9 @@ def fashion_mnist(
         raise PlanError(f"hidden={hidden} must be a number of units, or 0 for no such layer")
     if len(channels) != 2 or not all(isinstance(n, int) and n > 0 for n in channels):
         raise PlanError(f"channels={channels} must be two numbers of channels, such as [32, 64]")
+
+    if initial not in _INITIAL:
+        raise PlanError(f"initial={initial!r} is not a choice; take one of {', '.join(_INITIAL)}")
 
     def data() -> Data:
         folder = root or (sources.stand_in("fashion-mnist").path if stand_in else None)
@@ -194,7 +202,7 @@ def fashion_mnist(
 
     def network(contexts):
         net = GarmentNet(bias, hidden, channels)
-        net.initialize(init.Xavier(), ctx=contexts)
+        net.initialize(init.Xavier(**_INITIAL[initial]), ctx=contexts)
         return net
 
     return Recipe(

@@ -74,11 +74,24 @@ def test_channels_that_compute_nothing_can_be_left_out(bias, hidden):
         ({"channels": [0, 3]}, "two numbers of channels"),
         ({"limit": 0}, "limit=0 must be"),
         ({"hidden": -1}, "hidden=-1 must be"),
+        ({"initial": "he"}, "initial='he' is not a choice; take one of glorot, fan_in"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(options, message):
     with pytest.raises(PlanError, match=message):
         recipes.load("fashion_mnist", **options)
+
+
+@pytest.mark.parametrize(("initial", "bound"), [("glorot", 6 / (3136 + 512)), ("fan_in", 1 / 3136)])
+def test_initial_weights_have_the_distribution_that_was_asked_for(initial, bound):
+    mx.random.seed(0)
+    net = recipes.load("fashion_mnist", initial=initial).network([mx.cpu()])
+    net(nd.zeros((1, 1, 28, 28)))
+    weight = net.head[0].weight.data().asnumpy()
+    assert weight.shape == (512, 3136)
+    assert abs(weight).max() == pytest.approx(bound**0.5, rel=1e-3)
+    assert weight.std() == pytest.approx((bound / 3) ** 0.5, rel=1e-2)
+    assert (net.head[0].bias.data().asnumpy() == 0).all()
 
 
 def test_the_stand_in_is_learned():
