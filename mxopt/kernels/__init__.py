@@ -32,6 +32,13 @@ def load() -> None:
     _loaded = True
 
 
+def multiplies_bfloat16() -> bool:
+    """Return whether ``mxopt_dense`` is loaded, which the processor needs AVX512-BF16 for."""
+    import mxnet as mx
+
+    return hasattr(mx.nd, "mxopt_dense")
+
+
 def available() -> bool:
     """Return whether the operators can be used here; compile and register them if they can."""
     try:

@@ -69,6 +69,19 @@ def self_attention(F, projected, lengths, draws, **settings):
     return F.mxopt_attention(projected, lengths, draws, own=1, **settings)
 
 
+def dense(F, x, weight, bias=None):
+    """Return a dense layer's output (..., units), whose product rounds its factors to bfloat16.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (..., n) float32.
+        weight: (units, n) float32.
+        bias: (units,) float32, or None.
+    """
+    inputs = [F.identity(each) for each in (weight, bias) if each is not None]
+    return F.mxopt_dense(x, *inputs, no_bias=int(bias is None))
+
+
 def draws(F, ones):
     """Return what an operator's dropout depends on: ones in prediction, random in training.
 

@@ -9,6 +9,7 @@ from mxopt.core import plan as _plan
 from mxopt.core.errors import DeviceError
 from mxopt.methods.augmentation import Augmentation
 from mxopt.methods.batched_transforms import BatchedTransforms
+from mxopt.methods.bfloat16_dense import Bfloat16Dense
 from mxopt.methods.blas import BLAS
 from mxopt.methods.bucketing import Bucketing
 from mxopt.methods.cpu_kernels import CpuKernels
@@ -64,6 +65,7 @@ METHODS: tuple[type[Method], ...] = (
     ReLU6Stages,
     CpuOperators,
     CpuKernels,
+    Bfloat16Dense,
     FusedLoss,
     OpenCVTransforms,  # before the frozen stages, which are appended to the transform
     BatchedTransforms,

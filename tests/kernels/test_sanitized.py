@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from mxopt import kernels
 from mxopt.kernels import build
 
 HERE = Path(__file__).parent
+MODULES = ["test_inverted_residual.py", "test_transformer_kernels.py"]
+if kernels.available() and kernels.multiplies_bfloat16():
+    MODULES.append("test_dense.py")
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
 
 
@@ -21,7 +25,7 @@ def _library(name: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("module", ["test_inverted_residual.py", "test_transformer_kernels.py"])
+@pytest.mark.parametrize("module", MODULES)
 def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
     if not build.compiler() or not os.path.isabs(_library("libasan.so")):
         pytest.skip("no compiler with AddressSanitizer")

@@ -121,6 +121,17 @@ class Pass:
         inputs = (x, weight) if bias is None else (x, weight, bias)
         return self.F.FullyConnected(*inputs, num_hidden=units, no_bias=bias is None, flatten=False)
 
+    def product(self, x, weight, units: int, bias=None):
+        """Return the same as :meth:`dense`; for large products, whose precision may be chosen.
+
+        Args:
+            x: (..., n).
+            weight: (units, n).
+            units: width of the result.
+            bias: (units,), or None.
+        """
+        return self.dense(x, weight, units, bias)
+
     def layer(self, x, block):
         """Return the output of a ``Dense`` block without its activation.
 
@@ -129,7 +140,7 @@ class Pass:
             block: an ``nn.Dense``.
         """
         bias = None if block.bias is None else self.value(block.bias)
-        return self.dense(x, self.value(block.weight), block.weight.shape[0], bias)
+        return self.product(x, self.value(block.weight), block.weight.shape[0], bias)
 
     def drop(self, x, ids):
         """Return x with dropout applied.

@@ -11,6 +11,7 @@ from mxopt.kernels import operators
 from mxopt.recipes.translation.cpu_operators import Pass
 
 KERNELS = "kernels"  # in place of ``cpu_operators.PIECES``
+BFLOAT16 = "bfloat16"  # beside it
 
 
 class KernelPass(Pass):
@@ -22,13 +23,21 @@ class KernelPass(Pass):
         units: a multiple of 16.
         heads: number of attention heads of every layer.
         dropout: probability of dropping an element in training.
+        bfloat16: whether large products round their factors to bfloat16.
     """
 
-    def __init__(self, F, lengths, units: int, heads: int, dropout: float):
+    def __init__(self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False):
         super().__init__(F, lengths, (), units, heads, dropout)
+        self._bfloat16 = bfloat16
         ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
         self._draws = operators.draws(F, ones)
         self._salts = itertools.count()
+
+    def product(self, x, weight, units: int, bias=None):
+        """Return a dense layer's output, computed in the chosen precision."""
+        if self._bfloat16:
+            return operators.dense(self.F, x, weight, bias)
+        return self.dense(x, weight, units, bias)
 
     def padding(self, source, lengths):
         """Return the lengths, which the kernel takes instead of a mask."""
@@ -71,7 +80,7 @@ class KernelPass(Pass):
         bias = None
         if blocks[0].bias is not None:
             bias = F.concat(*(self.value(block.bias) for block in blocks), dim=0)
-        return self.dense(x, weight, len(blocks) * self.units, bias)
+        return self.product(x, weight, len(blocks) * self.units, bias)
 
     def norm(self, x, block, ids):
         """Normalise x over its last axis."""

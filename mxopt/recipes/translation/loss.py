@@ -109,7 +109,7 @@ class TranslatorLoss(gluon.HybridBlock):
         across = F.transpose(weight)
         bias = None if net.projection.bias is None else run.value(net.projection.bias)
 
-        scores = run.dense(
+        scores = run.product(
             fixed(states), fixed(weight), net.vocabulary, None if bias is None else fixed(bias)
         )
         probability = fixed(F.softmax(scores, axis=-1))
@@ -122,7 +122,7 @@ class TranslatorLoss(gluon.HybridBlock):
         target_row = own * (1 - smoothing) + run.dense(
             ones, F.transpose(mean) * smoothing, net.units
         )
-        pull = F.elemwise_sub(run.dense(probability, across, net.units), target_row)
+        pull = F.elemwise_sub(run.product(probability, across, net.units), target_row)
         slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, net.units), 1)
         average = run.dense(fixed(states), fixed(mean), 1)
         # The target's score is computed again: then only the softmax reads the scores, and can

@@ -22,7 +22,7 @@ from mxopt.data.subwords import train_subwords
 from mxopt.methods.bucketing.sequences import PairBatch
 from mxopt.recipes.translation.beam_search import bleu_and_chrf, translate_all
 from mxopt.recipes.translation.cpu_operators import PIECES
-from mxopt.recipes.translation.kernel_operators import KERNELS
+from mxopt.recipes.translation.kernel_operators import BFLOAT16, KERNELS
 from mxopt.recipes.translation.loss import TranslationLoss, TranslatorLoss
 from mxopt.recipes.translation.transformer import (
     MODEL,
@@ -32,6 +32,7 @@ from mxopt.recipes.translation.transformer import (
 )
 
 LOSSES = ("one-hot", "pick", "fused")
+PRECISIONS = ("float32", BFLOAT16)
 SPLITS = ("train", "validation", "test")
 
 
@@ -78,6 +79,7 @@ def translation(
     smoothing: float = 0.1,
     cpu_operators: bool = False,
     kernels: bool = False,
+    dense: str = "float32",
     loss: str = "one-hot",
     beam: int = 4,
     scored: int | None = None,
@@ -108,19 +110,26 @@ def translation(
             a CPU instead of GluonNLP's cells; the results are equal.
         kernels: whether to compute them by mxopt's own operators (:mod:`mxopt.kernels`) instead,
             which are compiled for the machine; the results are equal.
+        dense: precision in which dense layers multiply: ``float32``, or, with ``kernels``,
+            ``bfloat16``, to which factors are rounded; sums, parameters and gradients are float32.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
             ``fused`` (in one graph with the network); the results are equal.
         beam: width of the beam search that translates the test split; validation is greedy.
         scored: number of sentences of the validation split to translate; ``None`` for all.
 
     Raises:
-        PlanError: there is no such loss, or ``heads`` does not divide ``units``; or, when the
-            network is made, ``cpu_operators`` or ``kernels`` was chosen on a GPU.
+        PlanError: there is no such loss or precision, ``dense=bfloat16`` without ``kernels``, or
+            ``heads`` does not divide ``units``; or, when the network is made, ``cpu_operators`` or
+            ``kernels`` was chosen on a GPU, or this processor cannot multiply bfloat16.
         DeviceError: when the network is made, if ``kernels`` cannot be compiled here.
         DataError: when the data is loaded, if it is unavailable or damaged.
     """
     if loss not in LOSSES:
         raise PlanError(f"loss={loss!r} is not a choice; take one of {', '.join(LOSSES)}")
+    if dense not in PRECISIONS:
+        raise PlanError(f"dense={dense!r} is not a choice; take one of {', '.join(PRECISIONS)}")
+    if dense == BFLOAT16 and not kernels:
+        raise PlanError("dense='bfloat16' is computed by mxopt's kernels: add kernels=true")
 
     @functools.cache
     def prepared():
@@ -138,6 +147,7 @@ def translation(
                 )
         words = len(prepared().collate.vocabulary)
         pieces = (KERNELS,) if kernels else PIECES if cpu_operators else ()
+        pieces += (BFLOAT16,) if dense == BFLOAT16 else ()
         if pretrained:
             net, _, _ = transformer_en_de_512(fast=pieces, context=contexts)
         else:

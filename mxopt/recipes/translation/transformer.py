@@ -21,7 +21,7 @@ from mxnet.gluon import nn
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
 from mxopt.recipes.translation.cpu_operators import PIECES, Pass
-from mxopt.recipes.translation.kernel_operators import KERNELS, KernelPass
+from mxopt.recipes.translation.kernel_operators import BFLOAT16, KERNELS, KernelPass
 
 
 class Translator(gluon.HybridBlock):
@@ -38,8 +38,8 @@ class Translator(gluon.HybridBlock):
         source_embedding: an ``nn.Embedding``.
         target_embedding: an ``nn.Embedding``; may be the same block.
         projection: an ``nn.Dense`` to the vocabulary; may share the embedding's weight.
-        fast: names from ``cpu_operators.PIECES``, or ``kernels``; if empty, GluonNLP's cells are
-            used.
+        fast: names from ``cpu_operators.PIECES``, or ``kernels``, or this and ``bfloat16``; if
+            empty, GluonNLP's cells are used.
 
     Attributes:
         vocabulary: number of words that get a score.
@@ -50,7 +50,7 @@ class Translator(gluon.HybridBlock):
         max_target_length: longest target, in words of the vocabulary.
 
     Raises:
-        PlanError: ``fast`` has an unknown name.
+        PlanError: ``fast`` has an unknown name, or ``bfloat16`` where there is no kernel for it.
         DataError: in a forward pass, if a batch is longer than the table of positions.
     """
 
@@ -58,13 +58,18 @@ class Translator(gluon.HybridBlock):
         self, encoder, decoder, source_embedding, target_embedding, projection, fast=(), **kwargs
     ):
         super().__init__(**kwargs)
-        unknown = sorted(set(fast) - {*PIECES, KERNELS})
+        unknown = sorted(set(fast) - {*PIECES, KERNELS, BFLOAT16})
         if unknown:
             raise PlanError(
                 f"fast={unknown[0]!r} is unknown; take some of {', '.join(PIECES)}, or {KERNELS}"
             )
         if KERNELS in fast:
             kernels.load()
+        if BFLOAT16 in fast and not (KERNELS in fast and kernels.multiplies_bfloat16()):
+            raise PlanError(
+                "dense='bfloat16' needs kernels=True and a processor with AVX512-BF16 instructions "
+                "(avx512_bf16 in /proc/cpuinfo); take dense='float32'"
+            )
         self.fast = frozenset(fast)
         self.encoder, self.decoder = encoder, decoder
         self.source_embedding, self.target_embedding = source_embedding, target_embedding
@@ -157,7 +162,9 @@ class Translator(gluon.HybridBlock):
             lengths: (samples,) float32, an input of the network.
         """
         if KERNELS in self.fast:
-            return KernelPass(F, lengths, self.units, self.heads, self.dropout)
+            return KernelPass(
+                F, lengths, self.units, self.heads, self.dropout, BFLOAT16 in self.fast
+            )
         return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
 
     def encode(self, run: Pass, source, padding):

@@ -8,7 +8,7 @@ from mxnet import autograd, gluon, nd
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
 from mxopt.recipes.translation.cpu_operators import PIECES, ROWS, Pass
-from mxopt.recipes.translation.kernel_operators import KERNELS, KernelPass
+from mxopt.recipes.translation.kernel_operators import BFLOAT16, KERNELS, KernelPass
 from mxopt.recipes.translation.transformer import (
     Translator,
     transformer_en_de_512,
@@ -281,3 +281,26 @@ def test_embeddings_are_dropped_before_they_are_normalised():
     assert abs((y == smallest).mean() - 0.25) < 0.02
     whole = KernelPass(nd, nd.ones(20), 256, 4, dropout=0.25).dropped_norm(x, norm, None)
     np.testing.assert_allclose(whole.asnumpy(), norm(x).asnumpy(), atol=1e-5)
+
+
+def multiplies_bfloat16():
+    return kernels.available() and kernels.multiplies_bfloat16()
+
+
+@pytest.mark.skipif(not multiplies_bfloat16(), reason="no AVX512-BF16")
+def test_large_products_in_bfloat16():
+    arrays = batch(5, 7, 6)
+    exact = computed(network((KERNELS,)), arrays)
+    rounded = computed(network((KERNELS, BFLOAT16)), arrays)
+    assert np.abs(exact[0] - rounded[0]).max() > 0
+    for one, other in zip(exact, rounded):
+        assert np.abs(one - other).max() < 0.1 * np.abs(one).max()
+
+
+def test_bfloat16_without_its_kernel_is_refused(monkeypatch):
+    with pytest.raises(PlanError, match="kernels=True"):
+        network((BFLOAT16,))
+    monkeypatch.setattr(kernels, "load", lambda: None)
+    monkeypatch.setattr(kernels, "multiplies_bfloat16", lambda: False)
+    with pytest.raises(PlanError, match="AVX512-BF16"):
+        network((KERNELS, BFLOAT16))

@@ -111,3 +111,10 @@ def test_the_stand_in_is_taken_if_asked_for(tmp_path, monkeypatch):
 def test_a_loss_that_is_not_there_is_refused():
     with pytest.raises(PlanError, match="take one of one-hot, pick, fused"):
         translation(loss="hinge")
+
+
+def test_a_precision_of_dense_layers_that_is_not_there_is_refused():
+    with pytest.raises(PlanError, match="dense='float16' is not a choice; take one of float32, bf"):
+        translation(dense="float16")
+    with pytest.raises(PlanError, match="add kernels=true"):
+        translation(dense="bfloat16")
