@@ -17,6 +17,7 @@ from benchmarks.cases import (
     LAUNCH,
     LAUNCH_DROPPED,
     LEVERS,
+    PRECISIONS,
     PRODUCTS,
     READING,
     STEPS,
@@ -40,6 +41,7 @@ def main() -> None:
     parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
     parts.update(epochs=_epochs, loader=_loader, fashion_mnist=_goal)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, roofline=_roofline)
+    parts.update(dict.fromkeys(PRECISIONS, _precision))
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
@@ -93,10 +95,8 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
     if not every:
         arms = {arm: arms[arm] for arm in ("before", "threads", last)}
     names = list(arms)
-    for peer, given in case["peers"].items():
-        arms[peer] = plan
-        own = {"network": case["peer"], "sizes": case["sizes"], "given": given}
-        options[peer] = {**case["options"], "peer": own}
+    options.update(_peers(case, case["peers"]))
+    arms.update(dict.fromkeys(case["peers"], plan))
     pairs = [*((peer, last) for peer in case["peers"]), ("before", last), *zip(names, names[1:])]
     if every and case.get("launch"):
         more = {**LAUNCH, **LAUNCH_DROPPED}
@@ -112,6 +112,30 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
         arm_options={arm: options[arm] for arm in arms}, title=case["title"],
         figure=f"{_unit(case)}_per_second", unit="", better="higher",
         pairs=list(dict.fromkeys(pairs)), headline=[(case["headline"], last)],
+    )  # fmt: skip
+
+
+def _peers(case: dict, peers: dict) -> dict[str, dict]:
+    """Return the options of arms that PyTorch runs, given what each of them is given."""
+    how = {"network": case["peer"], "sizes": case["sizes"]}
+    return {
+        arm: {**case["options"], "peer": {**how, "given": given}} for arm, given in peers.items()
+    }
+
+
+def _precision(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure a case's last arm in two precisions, and peers in both, interleaved."""
+    own = PRECISIONS[name]
+    case, peers = STEPS[own["case"]], own["peers"]
+    arms, options = _variants(case, own["changes"])
+    first, last = arms
+    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    arms.update(dict.fromkeys(peers, plan))
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options={**options, **_peers(case, peers)}, again=last,
+        repeats=repeats, folder=folder, title=own["title"], figure=f"{_unit(case)}_per_second",
+        unit="", better="higher", pairs=[(first, last), *((peer, last) for peer in peers)],
+        headline=[(own["headline"], last)],
     )  # fmt: skip
 
 

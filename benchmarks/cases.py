@@ -1,6 +1,14 @@
 """The cases that are compared, and how mxopt and PyTorch run them."""
 
-from benchmarks.given import COMPILE, HALVED_IMAGE_PEERS, IMAGE_PEERS, LAST, SENTENCE_PEERS, TUNED
+from benchmarks.given import (
+    BFLOAT16_PEERS,
+    COMPILE,
+    HALVED_IMAGE_PEERS,
+    IMAGE_PEERS,
+    LAST,
+    SENTENCE_PEERS,
+    TUNED,
+)
 from mxopt import machine
 from mxopt.cli import launch
 
@@ -92,6 +100,17 @@ STEPS = {
         "peers": SENTENCE_PEERS,
         "headline": "best",
         "target": 1.2,
+    },
+}
+
+# The last arm of a case in another precision, beside peers in that precision.
+PRECISIONS = {
+    "transformer-bfloat16": {
+        "title": "The same Transformer, products in bfloat16",
+        "case": "transformer",
+        "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
+        "peers": BFLOAT16_PEERS,
+        "headline": "best-bfloat16",
     },
 }
 

@@ -19,6 +19,9 @@ GIVEN = {
     "shared_dropout": "dropout of layers drawn from 512 shared rows, as mxopt's `cpu_operators`",
     "fused_loss": "projection and loss in one function that computes the gradient with the loss, "
     "as mxopt's `loss=fused`, and leaves out padding",
+    "bfloat16": "products of float32 matrices rounded to bfloat16 "
+    '(`torch.set_float32_matmul_precision("medium")`)',
+    "autocast": "`torch.autocast` to bfloat16",
     "workers": "so many processes that read images",
     "uint8": "images and masks delivered as uint8; images normalised as batches",
 }
@@ -53,6 +56,12 @@ SENTENCE_PEERS = {
     "tuned-compile": {**TUNED, **COMPILE},
     "best": BY_HAND,
     "best-halves": {**BY_HAND, **HALVES},
+}
+# In lower precision; `best` shows what that gives.
+BFLOAT16_PEERS = {
+    "best": BY_HAND,
+    "best-bfloat16": {**BY_HAND, "bfloat16": True},
+    "best-autocast": {**BY_HAND, "autocast": True},
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import beside, given, growth, levers, roofline
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
-from benchmarks.cases import GROWTH, LAUNCH, STEPS, TRIED
+from benchmarks.cases import GROWTH, LAUNCH, PRECISIONS, STEPS, TRIED
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
@@ -168,6 +168,10 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
                 "The effect of each lever, added to those before it:",
                 str(beside.ladder(found)),
             ]
+    for found in (known[name] for name in PRECISIONS if name in known):
+        parts += [f"### {found.title}", str(beside.arms(found))]
+        if peer := best_peer(found):
+            parts.append(beside.verdict(found, peer, None))
     if "epochs" in known:
         parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
     if launched := [
@@ -200,7 +204,7 @@ def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
 
 
 def _compared(known: dict[str, Experiment]) -> list[Experiment]:
-    return [known[name] for name in (*STEPS, "epochs", "loader") if name in known]
+    return [known[name] for name in (*STEPS, *PRECISIONS, "epochs", "loader") if name in known]
 
 
 def _arm(found: Experiment) -> str:

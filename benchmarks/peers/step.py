@@ -43,6 +43,8 @@ def main() -> None:
     if given.get("channels_last"):
         batches = [(x.contiguous(memory_format=torch.channels_last), *rest) for x, *rest in batches]
     difference = check(net, batches[0], np.load(exchange / "scores.npy"), plain)
+    if given.get("bfloat16"):
+        torch.set_float32_matmul_precision("medium")
     optimizer, loss = make_optimizer(net, job), make_loss(job)
     net.train()
     parts = given.get("accumulation", 1)
@@ -107,6 +109,8 @@ def make_loss(job):
     loss = image_loss if job["unit"] == "sample" else sentence_loss
     if given.get("fused_loss"):
         loss = projected_loss
+    if given.get("autocast"):
+        loss = torch.autocast("cpu", torch.bfloat16)(loss)
     if given.get("compile"):
         loss = torch.compile(loss, dynamic=None if job["unit"] == "sample" else True)
     return loss

@@ -181,7 +181,7 @@ class ProjectedLoss(torch.autograd.Function):
             words: the right words, (n,).
             smoothing: share of the target that is spread over the whole vocabulary.
         """
-        scores = torch.addmm(bias, states, weight.t())
+        scores = torch.addmm(bias, states, weight.t()).float()  # they are bfloat16 under autocast
         count = scores.shape[1]
         total, right = scores.logsumexp(1), scores.gather(1, words[:, None])[:, 0]
         loss = (total - (1 - smoothing) * right - smoothing / count * scores.sum(1)).sum()

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import arms, given, page
-from benchmarks.cases import PRODUCTS, STEPS
+from benchmarks.cases import PRECISIONS, PRODUCTS, STEPS
 from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.measure import Experiment
@@ -54,6 +54,21 @@ def test_by_default_few_arms_are_measured_beside_every_peer(monkeypatch, name):
     assert set(case["levers"]) | set(case["dropped"]) <= set(every)
 
 
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_another_precision_is_measured_beside_the_last_arm_and_peers_in_both(monkeypatch, name):
+    own, found = PRECISIONS[name], asked(monkeypatch, bench._precision, name)
+    case = STEPS[own["case"]]
+    assert list(found["arms"]) == [*own["changes"], *own["peers"]]
+    last = asked(monkeypatch, bench._step, own["case"], every=True)
+    name = list(case["levers"])[-1]
+    assert found["arms"]["float32"] == last["arms"][name]
+    assert found["arm_options"]["float32"] == last["arm_options"][name]
+    assert set(found["headline"]) <= set(found["pairs"])
+    assert {
+        arm: own["peer"]["given"] for arm, own in found["arm_options"].items() if "peer" in own
+    } == own["peers"]
+
+
 def test_every_network_has_a_tuned_peer_and_one_that_does_what_the_last_arm_does():
     for case in STEPS.values():
         levers = {k: v for lever in case["levers"].values() for k, v in lever.items()}
@@ -67,7 +82,8 @@ def test_every_network_has_a_tuned_peer_and_one_that_does_what_the_last_arm_does
 
 
 def test_the_page_explains_all_that_arms_are_given():
-    peers = [own for case in STEPS.values() for own in case["peers"].values()]
+    cases = (*STEPS.values(), *PRECISIONS.values())
+    peers = [own for case in cases for own in case["peers"].values()]
     peers += [own.get("given", {}) for own in PRODUCTS.values()]
     assert {name for own in peers for name in own} <= given.GIVEN.keys()
     assert all(f"`{name}`" in given.legend() for name in given.GIVEN)
@@ -138,14 +154,14 @@ print(json.dumps([float((x == 0).float().mean()), float(x.mean()), bool((x[0] ==
 
 
 @needs_peers
-@pytest.mark.parametrize("name", ["eager", "best-halves"])
+@pytest.mark.parametrize("name", ["eager", "best-halves", "best-bfloat16", "best-autocast"])
 def test_a_peer_trains_like_mxopt_with_what_it_is_given(monkeypatch, tmp_path, name):
     monkeypatch.setenv(arms.EXCHANGE, str(tmp_path))
     events = []
     plan = Plan(batch_size=400, bucketing="tokens", optimizer="adam", learning_rate=5e-4,
                 epochs=2, preprocess="cached")  # fmt: skip
     options = {**SENTENCES, **SMALL}
-    what = STEPS["transformer"]["peers"][name]
+    what = {**given.SENTENCE_PEERS, **given.BFLOAT16_PEERS}[name]
     peer = {"network": "Translator", "sizes": SMALL, "given": what}
     own = arms.step(plan, lambda *_, **__: None, **options)
     found = arms.step(plan, lambda event, **fields: events.append((event, fields)), peer=peer,
