@@ -284,6 +284,27 @@ def test_batches_reach_a_gpu_from_page_locked_memory():
     )
 
 
+def test_what_was_read_is_added_up_where_it_is():
+    run(
+        "V100",
+        """
+    from mxopt.chapter.workloads import load
+    sums = {
+        (preprocess, device): load(
+            Plan(preprocess=preprocess, devices=device, batch_size=2), lambda *_, **__: None,
+            epochs=1, size=32, limit=4,
+        )["checksum"]
+        for preprocess, device in (("lazy", "cpu:0"), ("cached", "gpu:0"), ("device", "gpu:0"))
+    }
+    expected = sums.pop(("lazy", "cpu:0"))
+    assert expected > 0
+    assert sums["cached", "gpu:0"] == pytest.approx(expected, rel=1e-6)
+    # A GPU resizes by another rule, which matters at this size.
+    assert sums["device", "gpu:0"] == pytest.approx(expected, rel=0.1)
+    """,
+    )
+
+
 def test_losses_above_what_float16_holds_are_computed():
     run(
         "V100",
