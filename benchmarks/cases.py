@@ -110,7 +110,7 @@ PRECISIONS = {
         "case": "transformer",
         "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
         "peers": BFLOAT16_PEERS,
-        "headline": "best-bfloat16",
+        "headline": "best-autocast",
     },
 }
 

@@ -19,9 +19,9 @@ GIVEN = {
     "shared_dropout": "dropout of layers drawn from 512 shared rows, as mxopt's `cpu_operators`",
     "fused_loss": "projection and loss in one function that computes the gradient with the loss, "
     "as mxopt's `loss=fused`, and leaves out padding",
-    "bfloat16": "products of float32 matrices rounded to bfloat16 "
-    '(`torch.set_float32_matmul_precision("medium")`)',
-    "autocast": "`torch.autocast` to bfloat16",
+    "bfloat16": '`torch.set_float32_matmul_precision("medium")`, which allows products of float32 '
+    "matrices to round to bfloat16; PyTorch 2.13 did not round them where this was tried",
+    "autocast": "`torch.autocast` to bfloat16: products, and most of what lies between them",
     "workers": "so many processes that read images",
     "uint8": "images and masks delivered as uint8; images normalised as batches",
 }
@@ -57,7 +57,7 @@ SENTENCE_PEERS = {
     "best": BY_HAND,
     "best-halves": {**BY_HAND, **HALVES},
 }
-# In lower precision; `best` shows what that gives.
+# In lower precision, or allowed to be; `best` shows what that gives.
 BFLOAT16_PEERS = {
     "best": BY_HAND,
     "best-bfloat16": {**BY_HAND, "bfloat16": True},

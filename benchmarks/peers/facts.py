@@ -53,10 +53,12 @@ def compilations() -> int:
 
 def facts() -> dict:
     """Return versions, BLAS, libraries and variables, which JSON can represent."""
-    build = (line.strip(" -") for line in torch.__config__.show().splitlines())
+    # One line has all settings of the build, those of its compiler among them.
+    lines = torch.__config__.show().replace("Build settings: ", "").splitlines()
+    build = (part.strip(" -") for line in lines for part in line.split(", "))
     return {
         "torch": torch.__version__,
-        "built_with": [line for line in build if re.search("MKL|CPU capability", line)],
+        "built_with": [line for line in build if re.search("(?i)mkl|CPU capability", line)],
         "loaded": loaded(),
         "processors": sorted(os.sched_getaffinity(0)),
         "variables": {

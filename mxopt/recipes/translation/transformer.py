@@ -67,8 +67,8 @@ class Translator(gluon.HybridBlock):
             kernels.load()
         if BFLOAT16 in fast and not (KERNELS in fast and kernels.multiplies_bfloat16()):
             raise PlanError(
-                "dense='bfloat16' needs kernels=True and a processor with AVX512-BF16 instructions "
-                "(avx512_bf16 in /proc/cpuinfo); take dense='float32'"
+                "products in bfloat16 need mxopt's kernels (kernels=True) and a processor with "
+                "AVX512-BF16 instructions (avx512_bf16 in /proc/cpuinfo); take dense='float32'"
             )
         self.fast = frozenset(fast)
         self.encoder, self.decoder = encoder, decoder
