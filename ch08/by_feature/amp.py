@@ -1,4 +1,4 @@
-"""The base in automatic mixed precision: float16 on a GPU, bfloat16 on a CPU.
+"""The base in automatic mixed precision: float16 on a GPU, bfloat16 on a CPU with AVX-512.
 
     python amp.py FOLDER
 

@@ -25,8 +25,9 @@ _LARGE = {
 # ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings;
 # ``large`` the rates of optimizers with large batches, ``shares`` those of the weights that are
 # pruned, as in the checklist; ``network`` is deployed for single samples, ``small_network`` for
-# many; ``cases`` is the number of seeds for which suggested rates are compared with a grid, and
-# ``rounded`` that of those for trainings that simulate integers.
+# many, each ``deployed`` times; ``cases`` is the number of seeds for which suggested rates are
+# compared with a grid, and ``rounded``, ``efficient`` and ``calibrated`` those of trainings that
+# simulate integers, of networks of several sizes, and of calibrations with few photographs.
 _CHECKLIST = {
     "repeats": 6,
     "seeds": 3,
@@ -42,8 +43,11 @@ _CHECKLIST = {
     "side": 56,
     "products": {"units": 500, "times": 20},
     "smaller": {"limit": 9_600},
-    "shares": (0.5, 0.75, 0.875),
+    "shares": (0.75,),
     "narrow_to": [16, 32],
+    "deployed": 3,
+    "efficient": 0,
+    "calibrated": 0,
     "network": {**_DEEPLAB, "size": 240},
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},
     "long": {
@@ -51,6 +55,10 @@ _CHECKLIST = {
         "curriculum": {"limit": 19_200, "goal": 0.87},
         "large": _LARGE,
         "rounded": 6,
+        "shares": (0.5, 0.75, 0.875),
+        "deployed": 6,
+        "efficient": 3,
+        "calibrated": 3,
     },
 }
 # In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
@@ -60,12 +68,17 @@ _PRACTICE = {
     "repeats": 3,
     "training": {},
     "plan": {**_GARMENTS, "epochs": 3},
-    "search": {"limit": 4_800, "minutes": 0.5},
+    "search": {"limit": 4_800, "minutes": 0.4},
     "searches": 3,
-    "ensemble": {"limit": 9_600},
+    "ensemble": {"limit": 6_400},
     "ensembles": 3,
     "steps": 30,
-    "long": {"search": {"limit": 9_600, "minutes": 5}, "searches": 6, "ensembles": 6},
+    "long": {
+        "search": {"limit": 9_600, "minutes": 5},
+        "searches": 6,
+        "ensemble": {"limit": 9_600},
+        "ensembles": 6,
+    },
 }
 SETTINGS = {
     "best_practices": {
@@ -99,6 +112,10 @@ SETTINGS = {
             "side": 14,
             "products": {"units": 100, "times": 5},
             "smaller": {"limit": 640},
+            "shares": (0.5, 0.75, 0.875),
+            "deployed": 1,
+            "efficient": 1,
+            "calibrated": 1,
             "network": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
             "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 640, "batch": 32},
             "long": {},

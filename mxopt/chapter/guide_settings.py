@@ -40,7 +40,7 @@ ALLOCATORS = {
 # In ``accelerate_training``, ``rate`` is the learning rate that is changed alone; ``goal`` the
 # accuracy on the validation split that is timed to, fixed before the runs; ``part`` and
 # ``environment_part`` the images of experiments that measure speed only, and ``batches`` those of
-# the one with larger batches.
+# the one with larger batches, which is left out where it is None.
 _ACCELERATE = {
     "repeats": 6,
     "seeds": 3,
@@ -51,12 +51,13 @@ _ACCELERATE = {
     "rate_epochs": 1,
     "goal": 0.8,
     "part": {"limit": 6_400},
-    "batches": {"limit": 16_000},
+    "batches": None,
     "batch_goal": 0.8,
     "environment": ENVIRONMENT,
     "environment_part": {"limit": 4_800},
     "allocators": {},
     "long": {
+        "batches": {"limit": 16_000},
         "as_printed": {"epochs": 10},
         "printed_environment": {
             name: value
@@ -116,7 +117,7 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 6,
-            "training": {"recipe": "fashion_mnist", "limit": 9_600},
+            "training": {"recipe": "fashion_mnist", "limit": 6_400},
             "plan": {"optimizer": "adam", "learning_rate": 1e-3, "batch_size": 64},
             "photographs": {"size": 240},
             "workers": (0, 1, 2, 10),

@@ -99,7 +99,8 @@ class Plan:
         sampling_epochs: number of the first epoch with all samples; the share grows until then.
     Precision:
         precision: ``float32``, ``float16`` (the whole network), ``amp`` (automatic mixed precision
-            with float16), ``bfloat16`` (automatic mixed precision with bfloat16).
+            with float16), ``bfloat16`` (automatic mixed precision with bfloat16; on CPUs with
+            AVX-512).
         loss_scale: factor of the loss under ``amp`` and ``bfloat16``, such as 1024, which keeps
             small gradients from becoming 0; ``None`` is MXNet's dynamic one, which begins at 65536.
         simulated_bits: bits of the integers whose rounding the training simulates, from 2 to 8

@@ -32,6 +32,19 @@ class Cpu:
     logical_cores: int
     instruction_sets: tuple[str, ...]
 
+    @property
+    def computes_bfloat16(self) -> bool:
+        """Whether oneDNN has bfloat16 operators for it, fast or slow: those need AVX-512."""
+        return "avx512f" in self.instruction_sets
+
+    @property
+    def has_vnni(self) -> bool:
+        """Whether oneDNN adds products of 8-bit integers in 32 bits (AVX512-VNNI).
+
+        Without, two products are added in 16 bits first, and sums that do not fit are cut off.
+        """
+        return "avx512_vnni" in self.instruction_sets
+
 
 @dataclass(frozen=True)
 class SharedMemory:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 from pretend_gpus import environment
 
@@ -69,7 +70,14 @@ def test_a_script_is_the_base_and_a_few_lines(name):
 
 
 @pytest.mark.quick(2)
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "float16"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs.bfloat16 if name == "amp" else ())
+        for name in SCRIPTS
+        if name != "float16"
+    ],
+)
 def test_a_script_trains_as_the_base_does(name, few, base):
     found = losses(name, few)
     last = 1 if name in ("schedule", "clipping") else len(found)  # later they learn otherwise

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mxopt import recipes
+from mxopt import machine, recipes
 from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
@@ -114,6 +114,8 @@ def test_the_code_of_a_card_runs(how, code, tmp_path, monkeypatch):
 
     ``python compiled`` marks code that needs something a test machine may not have.
     """
+    if how == "process" and "bfloat16" in code and not machine.cpu().computes_bfloat16:
+        pytest.skip("bfloat16 needs a processor with AVX-512")
     monkeypatch.chdir(tmp_path)
     assert how in ("", "process", "compiled")
     program = compile(code, "card", "exec")

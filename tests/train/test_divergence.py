@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 
+import needs
 import numpy as np
 import pytest
 import toy
@@ -96,6 +97,7 @@ def test_a_loss_of_validation_or_test_that_is_infinite_is_no_success(calls, spli
     assert f"{split}_loss" in str(found.value)
 
 
+@needs.bfloat16
 @pytest.mark.fault(
     "numbers",
     "under AMP, gradients overflow whatever the loss scale",

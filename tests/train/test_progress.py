@@ -10,6 +10,7 @@ import textwrap
 from types import SimpleNamespace
 
 import mxnet as mx
+import needs
 import numpy as np
 import pytest
 import toy
@@ -163,6 +164,7 @@ def test_an_epoch_no_longer_than_the_interval_learns_what_it_did_before():
     assert shorter != plain
 
 
+@needs.bfloat16
 def test_the_loss_scale_goes_on_within_an_epoch(tmp_path):
     """AMP rewrites MXNet's operators for a whole process, hence another one."""
     code = """

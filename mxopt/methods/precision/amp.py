@@ -29,6 +29,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.contrib import amp
 
+from mxopt import machine
 from mxopt.core.errors import DeviceError, PrecisionError
 from mxopt.core.plan import Plan
 
@@ -279,7 +280,7 @@ def for_plan(plan: Plan, contexts: list) -> Float32:
         contexts: devices to compute on.
 
     Raises:
-        DeviceError: the devices do not support it: float16 needs GPUs, bfloat16 a CPU.
+        DeviceError: the devices do not support it: float16 needs GPUs, bfloat16 a CPU with AVX-512.
     """
     on_cpu = all(context.device_type == "cpu" for context in contexts)
     if on_cpu and plan.precision in ("float16", "amp"):
@@ -290,6 +291,11 @@ def for_plan(plan: Plan, contexts: list) -> Float32:
     if not on_cpu and plan.precision == "bfloat16":
         raise DeviceError(
             "precision='bfloat16' runs on the CPU only in MXNet 1.9.1; take precision='amp' on GPUs"
+        )
+    if plan.precision == "bfloat16" and not machine.cpu().computes_bfloat16:
+        raise DeviceError(
+            "precision='bfloat16' needs a processor with AVX-512: oneDNN has no bfloat16 operators "
+            f"for this one ({machine.cpu().model}); take precision='float32' here"
         )
     kind = _CLASSES[plan.precision]
     return kind(plan.loss_scale) if issubclass(kind, Amp) else kind()

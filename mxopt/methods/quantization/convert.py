@@ -8,6 +8,7 @@ batches, and returns a block that computes convolutions and dense layers in int8
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,13 +19,14 @@ import numpy as np
 from mxnet import gluon, nd
 from mxnet.contrib import quantization
 
+from mxopt import machine
 from mxopt.core.errors import PlanError
 from mxopt.methods.graph_rewrites.fold_for_inference import folded
 from mxopt.methods.quantization import packed
 
 # How the range of a layer's outputs is chosen. ``entropy`` is the default of MXNet's function.
 CALIBRATIONS = ("minmax", "percentile", "entropy")
-_MXNETS = quantization._get_optimal_thresholds
+_APPLY = quantization._calibrate_quantized_sym
 _THEIRS = {"minmax": "naive", "percentile": "customize", "entropy": "entropy"}
 
 
@@ -74,6 +76,7 @@ def quantize(
     batches: Sequence[nd.NDArray],
     calibration: str = "minmax",
     percentile: float = 99.99,
+    reduce_range: bool | None = None,
 ) -> gluon.SymbolBlock:
     """Return a network that computes its convolutions and dense layers in 8-bit integers.
 
@@ -87,6 +90,9 @@ def quantize(
             share of the outputs) or ``entropy`` (the range with the smallest Kullback-Leibler
             divergence, as TensorRT chooses it).
         percentile: that share, in percent, for ``percentile``.
+        reduce_range: whether outputs use 7 of their 8 bits, and dense layers whose inputs may be
+            negative stay in float32. Processors without VNNI add products in 16 bits, which sums
+            of larger numbers exceed. None: as this processor needs.
 
     Returns:
         A block for inputs of any number of samples.
@@ -104,36 +110,78 @@ def quantize(
     batches = list(batches)
     if not batches:
         raise PlanError("no batch to calibrate with; give some inputs like those to come")
+    reduce_range = not machine.cpu().has_vnni if reduce_range is None else reduce_range
     traced = folded(net, batches[0])
+
+    def convert(excluded=()):
+        collector = Percentiles(percentile) if calibration == "percentile" else None
+        return _convert(traced, batches, calibration, collector, 2 if reduce_range else 1, excluded)
+
+    made = convert()
+    signed = _dense_of_signed_inputs(made._cached_graph[1].tojson()) if reduce_range else []
+    made = convert(signed) if signed else made
+    names = packed.quantized_weights(made._cached_graph[1].tojson())
+    for name, parameter in made.collect_params().items():
+        if name in names:
+            parameter.set_data(nd.array(packed.snapped(parameter.data().asnumpy())))
+    made.reduced_range = reduce_range  # which its file has to tell
+    made.hybridize(static_alloc=True, static_shape=True)
+    return made
+
+
+def _convert(traced, batches, calibration, collector, widening, excluded):
+    """Return MXNet's quantised network, with ranges of outputs so many times as wide."""
+
+    def apply(symbol, ranges):
+        # As numbers: NumPy 2 does not take arrays of one for them.
+        wide = {
+            name: tuple(widening * np.asarray(end).item() for end in ends)
+            for name, ends in ranges.items()
+        }
+        return _APPLY(symbol, wide)
+
     [name] = (symbol.name for symbol in traced._cached_graph[0])
     samples = mx.io.NDArrayIter(
         nd.concat(*batches, dim=0), batch_size=len(batches[0]), data_name=name
     )
-    collector = Percentiles(percentile) if calibration == "percentile" else None
     os.environ.setdefault("MXNET_SUBGRAPH_VERBOSE", "0")  # a line for each graph otherwise
-    thresholds = mock.patch.object(quantization, "_get_optimal_thresholds", _thresholds)
-    with warnings.catch_warnings(), thresholds:
+    ranges = mock.patch.object(quantization, "_calibrate_quantized_sym", apply)
+    with warnings.catch_warnings(), ranges:
         warnings.simplefilter("ignore")  # of MXNet's own code
-        made = quantization.quantize_net_v2(
+        return quantization.quantize_net_v2(
             traced,
             quantize_mode="smart",
             quantize_granularity="channel-wise",
             calib_data=samples,
             calib_mode=_THEIRS[calibration],
+            exclude_layers=list(excluded),
             LayerOutputCollector=collector,
         )
-    names = packed.quantized_weights(made._cached_graph[1].tojson())
-    for name, parameter in made.collect_params().items():
-        if name in names:
-            parameter.set_data(nd.array(packed.snapped(parameter.data().asnumpy())))
-    made.hybridize(static_alloc=True, static_shape=True)
-    return made
 
 
-def _thresholds(*histograms, **how) -> dict[str, tuple[float, float]]:
-    """Return MXNet's thresholds as numbers: NumPy 2 does not take arrays of one for them."""
-    found = _MXNETS(*histograms, **how)
-    return {name: tuple(np.asarray(end).item() for end in ends) for name, ends in found.items()}
+def _dense_of_signed_inputs(graph: str) -> list[str]:
+    """Return the names of dense layers in int8 whose inputs may be negative.
+
+    Args:
+        graph: the symbol, as MXNet's JSON.
+    """
+    nodes = json.loads(graph)["nodes"]
+
+    def lower_end(node):
+        """Return the smallest input, by the range of the operator that it comes from."""
+        while "min_calib_range" not in node.get("attrs", {}):
+            if not node["inputs"]:
+                return -np.inf
+            node = nodes[node["inputs"][0][0]]
+        return float(node["attrs"]["min_calib_range"])
+
+    return [
+        node["name"].removeprefix("quantized_")
+        for node in nodes
+        if node["op"] == packed.DENSE
+        and packed.in_int8(node)
+        and lower_end(nodes[node["inputs"][0][0]]) < 0
+    ]
 
 
 def calibrated(

@@ -11,11 +11,13 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
+from mxopt import machine
 from mxopt.core.atomic import replace_bytes
-from mxopt.core.errors import DataError, PlanError
+from mxopt.core.errors import DataError, DeviceError, PlanError
 
 # oneDNN's operators that quantise their weights when they first run.
-_OPERATORS = ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected")
+DENSE = "_sg_mkldnn_fully_connected"
+_OPERATORS = ("_sg_mkldnn_conv", DENSE)
 # MXNet divides a channel's range by 127.5 (kInt8Range in its source), and saturates at 127.
 _HALF_RANGE = 127.5
 
@@ -39,6 +41,7 @@ def save_int8(net: gluon.SymbolBlock, path: str | Path) -> int:
     if not quantized:
         raise PlanError("no layer of this network computes in int8; call quantize(net) first")
     kept = {"graph": np.frombuffer(graph.encode(), np.uint8)}
+    kept["reduced_range"] = np.array(getattr(net, "reduced_range", False))
     kept["inputs"] = np.frombuffer(",".join(s.name for s in inputs).encode(), np.uint8)
     for name, parameter in net.collect_params().items():
         values = parameter.data().asnumpy()
@@ -60,15 +63,22 @@ def load_int8(path: str | Path) -> gluon.SymbolBlock:
 
     Raises:
         DataError: the file is not one of ``save_int8``.
+        DeviceError: the network was quantised for processors with VNNI, and this one has none.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             kept = {name: file[name] for name in file.files}
         graph, names = (kept.pop(name).tobytes().decode() for name in ("graph", "inputs"))
+        reduced = bool(kept.pop("reduced_range", False))
         inputs = [mx.sym.var(name) for name in names.split(",")]
         net = gluon.SymbolBlock(mx.sym.load_json(graph), inputs)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, mx.MXNetError) as error:
         raise DataError(f"{path} is no file of save_int8 ({error})") from None
+    if not (reduced or machine.cpu().has_vnni):
+        raise DeviceError(
+            f"{path} was quantised for processors with VNNI; sums of its products would be cut off "
+            "on this one. Quantise it with reduce_range=True"
+        )
     values = {}
     for key, array in kept.items():
         kind, name = key.split("/", 1)
@@ -82,6 +92,7 @@ def load_int8(path: str | Path) -> gluon.SymbolBlock:
         parameter.shape = values[name].shape
         parameter.initialize(ctx=mx.cpu())
         parameter.set_data(nd.array(values[name], dtype="float32"))
+    net.reduced_range = reduced
     net.hybridize(static_alloc=True, static_shape=True)
     return net
 
@@ -122,5 +133,14 @@ def quantized_weights(graph: str) -> set[str]:
     return {
         nodes[node["inputs"][1][0]]["name"]
         for node in nodes
-        if node["op"] in _OPERATORS and node.get("attrs", {}).get("quantized", "").lower() == "true"
+        if node["op"] in _OPERATORS and in_int8(node)
     }
+
+
+def in_int8(node: dict) -> bool:
+    """Return whether a node of a graph computes in int8.
+
+    Args:
+        node: one of ``nodes`` in MXNet's JSON, a convolution or a dense layer.
+    """
+    return node.get("attrs", {}).get("quantized", "").lower() == "true"

@@ -1,16 +1,19 @@
 """AMP rewrites MXNet's operators for a whole process, so its tests run in child processes."""
 
+import dataclasses
 import os
 import subprocess
 import sys
 import textwrap
 
 import mxnet as mx
+import needs
 import numpy as np
 import pytest
 import toy
 from mxnet import autograd, gluon, nd
 
+from mxopt import machine
 from mxopt.core.errors import DeviceError, PlanError, PrecisionError
 from mxopt.core.plan import Plan
 from mxopt.methods.gradient_clipping.clip import clip_gradients
@@ -48,6 +51,7 @@ def in_child(code: str) -> str:
     return child.stdout
 
 
+@needs.bfloat16
 def test_bfloat16_trains_and_keeps_float32_weights():
     printed = in_child("""
         numbers.start()
@@ -69,6 +73,7 @@ def test_bfloat16_trains_and_keeps_float32_weights():
     assert printed[2] == "{'float32'} 0"
 
 
+@needs.bfloat16
 def test_an_overflow_skips_the_step_and_halves_the_scale():
     printed = in_child("""
         numbers.start()
@@ -87,6 +92,7 @@ def test_an_overflow_skips_the_step_and_halves_the_scale():
     assert printed == ["65536.0 0 True True", "32768.0 1 True True", "32768.0 1 True True"]
 
 
+@needs.bfloat16
 def test_a_fixed_scale_skips_overflows_and_stays():
     printed = in_child("""
         numbers = precision.for_plan(plan.replace(loss_scale=512.0), [mx.cpu()])
@@ -113,6 +119,7 @@ def test_a_loss_scale_needs_mixed_precision():
         Plan(loss_scale=10)
 
 
+@needs.bfloat16
 def test_clipping_measures_the_gradient_without_the_loss_scale():
     printed = in_child("""
         numbers.start()
@@ -134,6 +141,7 @@ def test_clipping_measures_the_gradient_without_the_loss_scale():
 
 
 @pytest.mark.quick(2)
+@needs.bfloat16
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -184,6 +192,13 @@ def test_float16_casts_the_network_and_computes_the_loss_in_float32():
 def test_float16_on_the_cpu_is_refused_with_what_to_take(name):
     with pytest.raises(DeviceError, match=r"needs a GPU.*bfloat16"):
         amp.for_plan(Plan(precision=name), [mx.cpu()])
+
+
+def test_bfloat16_without_avx512_is_refused(monkeypatch):
+    older = dataclasses.replace(machine.cpu(), instruction_sets=("fma", "avx2"))
+    monkeypatch.setattr(machine, "cpu", lambda: older)
+    with pytest.raises(DeviceError, match=r"AVX-512.*precision='float32'"):
+        amp.for_plan(Plan(precision="bfloat16"), [mx.cpu()])
 
 
 def test_bfloat16_on_a_gpu_is_refused():

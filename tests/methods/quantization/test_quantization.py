@@ -1,5 +1,6 @@
 """Quantised networks: close to float32, saved in a quarter of the bytes, refused if they lose."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 
-from mxopt.core.errors import DataError, PlanError
+from mxopt import machine
+from mxopt.core.errors import DataError, DeviceError, PlanError
 from mxopt.methods import quantization
 from mxopt.methods.graph_rewrites import folded
 from mxopt.methods.quantization import convert, packed
@@ -55,9 +57,39 @@ def test_outputs_are_close_to_float32_and_the_network_stays_as_it_is(images, cal
 
 
 def test_every_layer_computes_in_integers(images):
-    made = quantization.quantize(_net(), [images])
+    made = quantization.quantize(_net(), [images], reduce_range=False)
     names = packed.quantized_weights(made._cached_graph[1].tojson())
     assert len(names) == 3
+
+
+@pytest.mark.parametrize(("activation", "layers"), [("relu", 3), ("tanh", 2)])
+def test_a_reduced_range_leaves_out_dense_layers_of_signed_inputs(images, activation, layers):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(8, 3, in_channels=3), gluon.nn.Activation("relu"), gluon.nn.Flatten())
+    net.add(gluon.nn.Dense(16), gluon.nn.Activation(activation), gluon.nn.Dense(5))
+    mx.random.seed(3)
+    net.initialize(mx.init.Xavier())
+    expected = net(images).asnumpy()
+    made = quantization.quantize(net, [images], reduce_range=True)
+    assert len(packed.quantized_weights(made._cached_graph[1].tojson())) == layers
+    error = np.abs(made(images).asnumpy() - expected)
+    assert error.max() < 0.1 * np.abs(expected).max()
+
+
+def test_a_file_for_vnni_is_refused_without(images, tmp_path, monkeypatch):
+    net, expected = _net(), {}
+    for reduced in (False, True):
+        made = quantization.quantize(net, [images], reduce_range=reduced)
+        quantization.save_int8(made, tmp_path / f"{reduced}.npz")
+        expected[reduced] = made(images).asnumpy()
+    without = dataclasses.replace(machine.cpu(), instruction_sets=("fma", "avx2"))
+    monkeypatch.setattr(machine, "cpu", lambda: without)
+    with pytest.raises(DeviceError, match=r"False.npz.*VNNI.*reduce_range=True"):
+        quantization.load_int8(tmp_path / "False.npz")
+    found = quantization.load_int8(tmp_path / "True.npz")
+    assert (found(images).asnumpy() == expected[True]).all()
+    quantization.save_int8(found, tmp_path / "again.npz")
+    quantization.load_int8(tmp_path / "again.npz")
 
 
 def test_a_saved_network_computes_exactly_the_same_in_another_process(images, tmp_path):
