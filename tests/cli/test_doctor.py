@@ -194,11 +194,20 @@ def test_a_usable_gpu_that_mxnet_does_not_count_is_a_problem():
     assert row(rows, "GPUs in MXNet").status == PROBLEM
 
 
-@pytest.mark.parametrize(("sets", "status"), [(("fma", "avx2"), OK), ((), NOTE)])
-def test_cpu(sets, status):
+@pytest.mark.parametrize(
+    ("sets", "status", "lacks"),
+    [
+        (("avx2", "avx512f", "avx512_vnni"), OK, []),
+        (("avx2", "avx512f"), OK, ["int8"]),
+        (("fma", "avx2"), OK, ["bfloat16", "int8"]),
+        ((), NOTE, ["bfloat16", "int8"]),
+    ],
+)
+def test_cpu(sets, status, lacks):
     check = machine.check_cpu(Cpu("Made-up 9000", 4, 8, sets))
     assert check.status == status
     assert "4 cores, 8 threads" in check.found
+    assert [name for name in ("bfloat16", "int8") if name in check.found] == lacks
 
 
 def test_an_inherited_variable_that_holds_a_library_back_is_a_row_with_its_fix():

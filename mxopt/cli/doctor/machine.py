@@ -54,6 +54,10 @@ def check_cpu(cpu: Cpu) -> Check:
     found = (
         f"{cpu.model}, {cpu.physical_cores} cores, {cpu.logical_cores} threads available; {sets}"
     )
+    if not cpu.computes_bfloat16:
+        found += "; no bfloat16, which needs AVX-512"
+    if not cpu.has_vnni:
+        found += "; int8 with reduced ranges, because there is no AVX512-VNNI"
     return Check("CPU", OK if "avx2" in cpu.instruction_sets else NOTE, found)
 
 
