@@ -57,7 +57,7 @@ def check_cpu(cpu: Cpu) -> Check:
     if not cpu.computes_bfloat16:
         found += "; no bfloat16, which needs AVX-512"
     if not cpu.has_vnni:
-        found += "; int8 with reduced ranges, because there is no AVX512-VNNI"
+        found += "; int8 sums may be cut off, because there is no AVX512-VNNI"
     return Check("CPU", OK if "avx2" in cpu.instruction_sets else NOTE, found)
 
 

@@ -90,9 +90,11 @@ def quantize(
             share of the outputs) or ``entropy`` (the range with the smallest Kullback-Leibler
             divergence, as TensorRT chooses it).
         percentile: that share, in percent, for ``percentile``.
-        reduce_range: whether outputs use 7 of their 8 bits, and dense layers whose inputs may be
-            negative stay in float32. Processors without VNNI add products in 16 bits, which sums
-            of larger numbers exceed. None: as this processor needs.
+        reduce_range: whether outputs that are never negative use 7 of their 8 bits, and dense
+            layers whose inputs may be negative stay in float32. Processors without VNNI add
+            products in 16 bits, which sums of larger numbers exceed; whether a network has many of
+            these is a matter of its weights. None: what is closer to float32 on ``batches``, which
+            is not reduced with VNNI.
 
     Returns:
         A block for inputs of any number of samples.
@@ -110,35 +112,43 @@ def quantize(
     batches = list(batches)
     if not batches:
         raise PlanError("no batch to calibrate with; give some inputs like those to come")
-    reduce_range = not machine.cpu().has_vnni if reduce_range is None else reduce_range
     traced = folded(net, batches[0])
+    if reduce_range is None and not machine.cpu().has_vnni:
+        both = [_in_int8(traced, batches, calibration, percentile, way) for way in (False, True)]
+        return min(both, key=lambda made: _distance(made, traced, batches))
+    return _in_int8(traced, batches, calibration, percentile, bool(reduce_range))
+
+
+def _in_int8(traced, batches, calibration, percentile, reduced) -> gluon.SymbolBlock:
+    """Return the network in int8, with ranges that are reduced or not."""
 
     def convert(excluded=()):
         collector = Percentiles(percentile) if calibration == "percentile" else None
-        return _convert(traced, batches, calibration, collector, 2 if reduce_range else 1, excluded)
+        return _convert(traced, batches, calibration, collector, reduced, excluded)
 
     made = convert()
-    signed = _dense_of_signed_inputs(made._cached_graph[1].tojson()) if reduce_range else []
+    signed = _dense_of_signed_inputs(made._cached_graph[1].tojson()) if reduced else []
     made = convert(signed) if signed else made
     names = packed.quantized_weights(made._cached_graph[1].tojson())
     for name, parameter in made.collect_params().items():
         if name in names:
             parameter.set_data(nd.array(packed.snapped(parameter.data().asnumpy())))
-    made.reduced_range = reduce_range  # which its file has to tell
+    made.needs_vnni = machine.cpu().has_vnni and not reduced  # which its file has to tell
     made.hybridize(static_alloc=True, static_shape=True)
     return made
 
 
-def _convert(traced, batches, calibration, collector, widening, excluded):
-    """Return MXNet's quantised network, with ranges of outputs so many times as wide."""
+def _convert(traced, batches, calibration, collector, reduced, excluded) -> gluon.SymbolBlock:
+    """Return MXNet's quantised network, without the layers that are excluded."""
 
     def apply(symbol, ranges):
         # As numbers: NumPy 2 does not take arrays of one for them.
-        wide = {
-            name: tuple(widening * np.asarray(end).item() for end in ends)
-            for name, ends in ranges.items()
-        }
-        return _APPLY(symbol, wide)
+        numbers = {name: [np.asarray(end).item() for end in ends] for name, ends in ranges.items()}
+        if reduced:
+            numbers = {
+                name: (low, high if low < 0 else 2 * high) for name, (low, high) in numbers.items()
+            }
+        return _APPLY(symbol, numbers)
 
     [name] = (symbol.name for symbol in traced._cached_graph[0])
     samples = mx.io.NDArrayIter(
@@ -157,6 +167,20 @@ def _convert(traced, batches, calibration, collector, widening, excluded):
             exclude_layers=list(excluded),
             LayerOutputCollector=collector,
         )
+
+
+def _distance(made, reference, batches) -> float:
+    """Return the mean absolute difference of two networks' outputs, over all batches."""
+
+    def outputs(net, batch):
+        found = net(batch)
+        return found if isinstance(found, (list, tuple)) else [found]
+
+    return sum(
+        float((one - other).abs().mean().asscalar())
+        for batch in batches
+        for one, other in zip(outputs(made, batch), outputs(reference, batch))
+    )
 
 
 def _dense_of_signed_inputs(graph: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mxnet import gluon, nd
 
 from mxopt import machine
 from mxopt.core.atomic import replace_bytes
-from mxopt.core.errors import DataError, DeviceError, PlanError
+from mxopt.core.errors import DataError, PlanError
 
 # oneDNN's operators that quantise their weights when they first run.
 DENSE = "_sg_mkldnn_fully_connected"
@@ -41,7 +42,7 @@ def save_int8(net: gluon.SymbolBlock, path: str | Path) -> int:
     if not quantized:
         raise PlanError("no layer of this network computes in int8; call quantize(net) first")
     kept = {"graph": np.frombuffer(graph.encode(), np.uint8)}
-    kept["reduced_range"] = np.array(getattr(net, "reduced_range", False))
+    kept["needs_vnni"] = np.array(getattr(net, "needs_vnni", False))
     kept["inputs"] = np.frombuffer(",".join(s.name for s in inputs).encode(), np.uint8)
     for name, parameter in net.collect_params().items():
         values = parameter.data().asnumpy()
@@ -58,26 +59,28 @@ def save_int8(net: gluon.SymbolBlock, path: str | Path) -> int:
 def load_int8(path: str | Path) -> gluon.SymbolBlock:
     """Return the network of a file of :func:`save_int8`; it computes exactly the same.
 
+    On a processor without VNNI, a network from one with VNNI may not: a warning says so.
+
     Args:
         path: path of the file.
 
     Raises:
         DataError: the file is not one of ``save_int8``.
-        DeviceError: the network was quantised for processors with VNNI, and this one has none.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             kept = {name: file[name] for name in file.files}
         graph, names = (kept.pop(name).tobytes().decode() for name in ("graph", "inputs"))
-        reduced = bool(kept.pop("reduced_range", False))
+        needs_vnni = bool(kept.pop("needs_vnni", False))
         inputs = [mx.sym.var(name) for name in names.split(",")]
         net = gluon.SymbolBlock(mx.sym.load_json(graph), inputs)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile, mx.MXNetError) as error:
         raise DataError(f"{path} is no file of save_int8 ({error})") from None
-    if not (reduced or machine.cpu().has_vnni):
-        raise DeviceError(
-            f"{path} was quantised for processors with VNNI; sums of its products would be cut off "
-            "on this one. Quantise it with reduce_range=True"
+    if needs_vnni and not machine.cpu().has_vnni:
+        warnings.warn(
+            f"{path} was quantised on a processor with VNNI, and this one cuts off large sums; "
+            "score the network before you use it, or quantise it here",
+            stacklevel=2,
         )
     values = {}
     for key, array in kept.items():
@@ -92,7 +95,7 @@ def load_int8(path: str | Path) -> gluon.SymbolBlock:
         parameter.shape = values[name].shape
         parameter.initialize(ctx=mx.cpu())
         parameter.set_data(nd.array(values[name], dtype="float32"))
-    net.reduced_range = reduced
+    net.needs_vnni = needs_vnni
     net.hybridize(static_alloc=True, static_shape=True)
     return net
 
