@@ -83,25 +83,31 @@ def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
 
 
 def held(experiments: dict[str, list[Experiment]]) -> report.Table:
-    """Return the table of all pairs, with their ratio and verdict on each processor.
+    """Return the table of the pairs with a ratio on two processors or more.
 
-    The last column says whether processors agree: on ratio and claim, on the direction of the
+    The last column says whether those processors agree: on ratio and claim, on the direction of the
     ratio only, or not.
 
     Args:
         experiments: the experiments of each processor.
     """
     every = {
-        name: [row for one in found for row in rows_of(one, one.compared())]
+        name: [row for one in found for row in rows_of(one, one.compared()) if row.ratio]
         for name, found in experiments.items()
     }
-    rows = [[title, *_ratios(found), _agree(found)] for title, *found in _beside(every)]
-    return report.Table(["pair", *_columns(experiments), "agree"], rows)
+    beside = _beside(every)
+    shared = [(title, found) for title, *found in beside if len(list(filter(None, found))) > 1]
+    places = [place for place in range(len(every)) if any(found[place] for _, found in shared)]
+    rows = [
+        [title, *_ratios([found[place] for place in places]), _agree(list(filter(None, found)))]
+        for title, found in shared
+    ]
+    columns = ["pair", *_columns([list(every)[place] for place in places]), "agree"]
+    note = f"On one processor only: {len(beside) - len(shared)} more, on its own page."
+    return report.Table(columns, rows, note)
 
 
-def _agree(rows: list[Row | None]) -> str:
-    if not all(row and row.ratio for row in rows):
-        return "not measured on all"
+def _agree(rows: list[Row]) -> str:
     if len({row.ratio.verdict for row in rows}) > 1:
         return "no"
     claims = {row.cells[-1].partition(":")[0] for row in rows}  # without the figures

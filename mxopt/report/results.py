@@ -138,7 +138,7 @@ def page(folder: str | Path) -> str:
     several = processors(folder)
     if several:
         links = "\n".join(f"- [{name}]({name}/{PAGE})" for name in several)
-        return "\n\n".join(["# Results", links, "## What held on every processor",
+        return "\n\n".join(["# Results", links, "## What held on several processors",
                             str(pairs.held(experiments_by_processor(folder)))]) + "\n"  # fmt: skip
     experiments = read_experiments(folder)
     runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]

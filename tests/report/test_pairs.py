@@ -74,10 +74,23 @@ def test_processors_stand_beside_each_other():
         ("Loading: slow → fast", "no"), ("Loading: slow → better", "yes"),
     ]  # fmt: skip
     only = {"epyc": [experiment(**named)], "xeon": []}
-    assert {row[-1] for row in pairs.held(only).rows} == {"not measured on all"}
+    assert pairs.held(only).rows == []
+    assert "On one processor only: 2 more," in str(pairs.held(only))
     alone = pairs.headline({"epyc": [experiment(**named)]})
     assert pairs.headline(only).columns == alone.columns
     assert pairs.headline(only).rows == alone.rows
+
+
+def test_what_two_processors_say_stands_beside_a_third_that_did_not_measure_it():
+    whole = experiment()
+    few = replace(whole, arms={name: whole.arms[name] for name in ("slow", "better")})
+    table = pairs.held({"epyc": [whole], "bare": [], "old": [few]})
+    assert table.columns == [
+        "pair", "epyc: times better [95 %]", "epyc: verdict",
+        "old: times better [95 %]", "old: verdict", "agree",
+    ]  # fmt: skip
+    assert [(row[0], row[-1]) for row in table.rows] == [("Loading: slow → better", "yes")]
+    assert "On one processor only: 1 more," in str(table)
 
 
 def test_a_claim_that_only_one_processor_allows_does_not_agree():
