@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
-from mxopt import machine, recipes
+from mxopt import recipes
 from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
@@ -19,10 +20,13 @@ ROOT = Path(__file__).parents[2]
 CARDS = sorted((ROOT / "mxopt" / "methods").glob("*/README.md"))
 BLOCK = re.compile(r"^```python ?(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [
-    pytest.param(how, code, id=f"{path.parent.name}-{number}")
+    pytest.param(
+        how, code, id=f"{path.parent.name}-{number}",
+        marks=needs.bfloat16 if how == "process" and "bfloat16" in code else (),
+    )
     for path in CARDS
     for number, (how, code) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")))
-]
+]  # fmt: skip
 GOOD = """---
 name: halving
 switches: [half, loss (translation)]
@@ -114,8 +118,6 @@ def test_the_code_of_a_card_runs(how, code, tmp_path, monkeypatch):
 
     ``python compiled`` marks code that needs something a test machine may not have.
     """
-    if how == "process" and "bfloat16" in code and not machine.cpu().computes_bfloat16:
-        pytest.skip("bfloat16 needs a processor with AVX-512")
     monkeypatch.chdir(tmp_path)
     assert how in ("", "process", "compiled")
     program = compile(code, "card", "exec")

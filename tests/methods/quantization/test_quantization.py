@@ -1,6 +1,7 @@
 """Quantised networks: close to float32, saved in a quarter of the bytes, refused if they lose."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 
@@ -76,10 +77,41 @@ def test_a_reduced_range_leaves_out_dense_layers_of_signed_inputs(images, activa
     assert error.max() < 0.1 * np.abs(expected).max()
 
 
+def test_a_reduced_range_leaves_a_bit_where_outputs_are_never_negative(images):
+    whole, reduced = (
+        [
+            (float(node["attrs"]["min_calib_range"]), float(node["attrs"]["max_calib_range"]))
+            for node in json.loads(made._cached_graph[1].tojson())["nodes"]
+            if "min_calib_range" in node.get("attrs", {})
+        ]
+        for made in (
+            quantization.quantize(_net(), [images], reduce_range=way) for way in (False, True)
+        )
+    )
+    assert {low < 0 for low, _ in whole} == {True, False}
+    for (low, high), found in zip(whole, reduced):
+        assert found == pytest.approx((low, high if low < 0 else 2 * high))
+
+
+def _has(monkeypatch, *sets):
+    cpu = dataclasses.replace(machine.cpu(), instruction_sets=sets)
+    monkeypatch.setattr(machine, "cpu", lambda: cpu)
+
+
 @pytest.fixture
 def without_vnni(monkeypatch):
-    cpu = dataclasses.replace(machine.cpu(), instruction_sets=("fma", "avx2"))
-    monkeypatch.setattr(machine, "cpu", lambda: cpu)
+    _has(monkeypatch, "fma", "avx2")
+
+
+def test_with_vnni_all_bits_are_used_and_the_file_says_so(images, monkeypatch, tmp_path):
+    _has(monkeypatch, "avx2", "avx512f", "avx512_vnni")
+    ways = []
+    original = convert._in_int8
+    monkeypatch.setattr(convert, "_in_int8", lambda *how: ways.append(how[-1]) or original(*how))
+    quantization.save_int8(quantization.quantize(_net(), [images]), tmp_path / "net.npz")
+    assert ways == [False]
+    assert quantization.load_int8(tmp_path / "net.npz").needs_vnni
+    assert not quantization.quantize(_net(), [images], reduce_range=True).needs_vnni
 
 
 @pytest.mark.parametrize("closer", [False, True])
@@ -100,6 +132,7 @@ def test_without_vnni_the_closer_network_is_kept(images, without_vnni, monkeypat
 def test_a_file_from_vnni_warns_without(images, tmp_path, without_vnni, recwarn):
     for reduced in (False, True):
         made = quantization.quantize(_net(), [images], reduce_range=reduced)
+        assert not made.needs_vnni
         made.needs_vnni = not reduced  # as on a processor that has it
         quantization.save_int8(made, tmp_path / f"{reduced}.npz")
     quantization.load_int8(tmp_path / "True.npz")
