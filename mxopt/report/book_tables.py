@@ -17,6 +17,12 @@ from mxopt.report.tables import figure_name
 ABSENT = "not measured (not among these results)"
 
 
+def covers(experiments: list[Experiment]) -> bool:
+    """Return whether the chapter prints a figure of any of the experiments; guides have none."""
+    names = {one.experiment for one in (*book.FIGURES, *book.COMPARISONS)}
+    return any(experiment.name in names for experiment in experiments)
+
+
 def comparisons(experiments: list[Experiment]) -> Table:
     """Return the chapter's comparisons: its ratio, ours, and whether they agree."""
     known, rows = _by_name(experiments), []

@@ -82,6 +82,7 @@ def page(folder: str | Path) -> str:
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
     return template.render(
         facts=facts, kinds=kinds, chapters=chapters, titles=TITLES, overview=overview,
+        book=book_tables.covers(experiments),
         verdicts=book_tables.comparisons(experiments)._repr_html_(),
         printed=book_tables.figures(experiments)._repr_html_(),
         runs=sum(len(runs) for e in experiments for runs in e.runs.values()),

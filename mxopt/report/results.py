@@ -152,19 +152,20 @@ def page(folder: str | Path) -> str:
             parts += ["The book's figures, from another machine, and ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
     measured = [experiment for _, experiment in experiments]
-    last = ["## Comparison with the book", str(book_tables.comparisons(measured))]
-    last += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
     heading = ["# Results", *_heading(folder, runs), multiplicity("\n".join(parts))]
-    return "\n\n".join([*heading, *parts, *last]) + "\n"
+    if book_tables.covers(measured):
+        parts += ["## Comparison with the book", str(book_tables.comparisons(measured))]
+        parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
+    return "\n\n".join([*heading, *parts]) + "\n"
 
 
 def multiplicity(text: str) -> str:
     """Return how many intervals a text shows, and how many would exclude 1 by chance."""
     count = len(INTERVAL.findall(text))
     return (
-        f"This page shows {count} intervals, without the comparison with the book. If nothing had "
-        f"any effect, about {(1 - CONFIDENCE) * count:.0f} of them would still exclude 1 (or a "
-        "difference of 0), by chance."
+        f"These experiments have {count} intervals. If nothing had any effect, about "
+        f"{(1 - CONFIDENCE) * count:.0f} of them would still exclude 1 (or a difference of 0), "
+        "by chance."
     )
 
 

@@ -33,6 +33,14 @@ def test_every_experiment_and_every_headline_is_on_it():
     assert "Comparison with the book" in page
 
 
+@pytest.mark.parametrize(("notebook", "shown"), [("8_1", True), ("nine_tips", False)])
+def test_the_book_is_compared_with_notebooks_of_the_chapter_only(tmp_path, notebook, shown):
+    shutil.copytree(RECORDS / notebook, tmp_path / notebook)
+    for page in (html.page(tmp_path), results.page(tmp_path)):
+        assert ("Comparison with the book" in page) == shown
+        assert ('href="#book"' in page) <= shown
+
+
 def test_the_page_is_written_on_demand(tmp_path, capsys):
     with pytest.raises(RecordError, match="no run records"):
         html.write(tmp_path)

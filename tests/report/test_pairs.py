@@ -156,7 +156,7 @@ def test_results_of_several_processors_are_not_mixed_with_others(measured):
 
 def test_a_page_says_how_many_intervals_exclude_one_by_chance(measured):
     page = results.page(measured / "epyc")
-    assert "This page shows 1 intervals" in page
+    assert "These experiments have 1 intervals" in page
     text = "2.00 [1.00, 3.00], n = 3 | at least 2.00 (95 %: 1.50), n = 3\n" * 20
     assert "40 intervals" in results.multiplicity(text)
     assert "about 2 of them would still exclude 1" in results.multiplicity(text)
