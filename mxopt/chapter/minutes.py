@@ -35,9 +35,9 @@ _BEGIN, _END = "iopub.execute_input", "shell.execute_reply"
 
 
 def known() -> dict:
-    """Return what is kept: for each tier ``machine``, ``measured`` (a date) and ``seconds``.
+    """Return what is kept: ``{"cpu": {"8_1": times}}``, for each tier and notebook.
 
-    ``seconds`` has the sections of each notebook, ``{"8_1": {section: seconds}}``.
+    Its times have ``machine``, ``measured`` (a date) and ``seconds``, which are by section.
     """
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
@@ -53,8 +53,9 @@ def of_notebooks(tier: str) -> dict[str, float]:
     Args:
         tier: name of the tier.
     """
-    seconds = known().get(tier, {}).get("seconds", {})
-    timed = {name: sum(parts.values()) / 60 for name, parts in seconds.items()}
+    timed = {
+        name: sum(times["seconds"].values()) / 60 for name, times in known().get(tier, {}).items()
+    }
     return {**_EARLIER.get(tier, {}), **timed}
 
 
@@ -105,11 +106,14 @@ def take(folder: str | Path, machine: str) -> dict:
     if not executed or "tier" not in facts:
         raise RecordError(f"{folder} holds no executed notebook; run `mxopt reproduce` first")
     kept = known()
-    tier = kept.setdefault(facts["tier"].split()[0], {"seconds": {}})
-    tier.update(machine=machine, measured=facts["started"].split()[0])
+    tier = kept.setdefault(facts["tier"].split()[0], {})
     for path in executed:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        tier["seconds"][key(path)] = of_sections(cells)
+        tier[key(path)] = {
+            "machine": machine,
+            "measured": facts["started"].split()[0],
+            "seconds": of_sections(cells),
+        }
     atomic.replace_text(RECORD, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     return kept
 
@@ -123,14 +127,14 @@ def table(notebook: str, kept: dict) -> str:
         notebook: such as ``8_1``.
         kept: what :func:`known` returns.
     """
-    timed = {tier: one for tier, one in kept.items() if notebook in one["seconds"]}
-    names = list(dict.fromkeys(n for one in timed.values() for n in one["seconds"][notebook]))
-    columns = [one["seconds"][notebook] for one in timed.values()]
+    timed = {tier: notebooks[notebook] for tier, notebooks in kept.items() if notebook in notebooks}
+    columns = [times["seconds"] for times in timed.values()]
+    names = list(dict.fromkeys(name for column in columns for name in column))
     names = [name for name in names if max(column.get(name, 0) for column in columns) >= _SHORT]
     rows = [[name, *(_shown(column.get(name)) for column in columns)] for name in names]
     rows.append(["all", *(_shown(sum(column.values())) for column in columns)])
     notes = "; ".join(
-        f"`{tier}`: {one['machine']}, {one['measured']}" for tier, one in timed.items()
+        f"`{tier}`: {times['machine']}, {times['measured']}" for tier, times in timed.items()
     )
     shown = Table(["section", *(f"minutes, `{tier}`" for tier in timed)], rows)
     return f"{shown}\n\nMeasured on {notes}.\n"

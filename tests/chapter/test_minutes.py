@@ -58,6 +58,7 @@ def test_a_notebook_that_was_not_executed_is_refused():
 def test_times_are_kept_and_shown_at_the_head(results, tmp_path):
     kept = minutes.take(results, "a machine, 2 cores")
     assert kept == minutes.known()
+    assert kept["smoke"]["8_1"]["seconds"] == {"start": 1, "One": 35, "Two": 8}
     assert minutes.of_notebooks("smoke") == {"8_1": pytest.approx(44 / 60)}
     shutil.copytree(CHAPTER, tmp_path / "ch08")
     [changed] = (
