@@ -50,7 +50,7 @@ def suggested(
         scores[rate] = score if score is not None else -1.0
     best = max(scores, key=scores.__getitem__)
     factors = {
-        name.replace("_rate", "_factor"): max(rate / best, best / rate)
+        f"{name.removesuffix('_rate')}_factor": max(rate / best, best / rate)
         for name, rate in found.items()
     }
     return {

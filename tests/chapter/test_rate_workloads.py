@@ -20,6 +20,8 @@ def test_rules_are_compared_with_the_best_of_a_grid():
     assert found["best_accuracy"] == tried[1e-3] > (tried[1e6] or 0)
     assert found["suggested_factor"] == found["between_factor"]
     assert found["within"] == (found["suggested_factor"] <= 3)
+    rules_of_the_guide = {"between", "minimum", "steepest", "valley", "steepest_in_rate"}
+    assert {f"{rule}_factor" for rule in rules_of_the_guide} < found.keys()
     assert all(value >= 1 for name, value in found.items() if name.endswith("_factor"))
     assert len([event for event, _ in events if event == "weights"]) == 1
 
