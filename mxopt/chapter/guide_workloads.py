@@ -120,6 +120,8 @@ def pipeline(
     net = Stages(parts, contexts, "sgd", {"learning_rate": plan.learning_rate})
     loss = gluon.loss.L2Loss()
     net.step(inputs, labels, loss, micro_batches)
+    nd.waitall()
+    write("prepared")
     with timed() as clock:
         losses = [net.step(inputs, labels, loss, micro_batches) for _ in range(steps)]
     means = [float(value.mean().asscalar()) for value in losses]
@@ -256,6 +258,8 @@ def waiting_steps(
         return loss
 
     step()
+    nd.waitall()
+    write("prepared")
     with timed() as clock:
         for _ in range(steps):
             loss = step()

@@ -26,6 +26,13 @@ def test_stages_and_micro_batches_train_the_same():
         workloads.pipeline(PLAN, unused, stages=3, **small)
 
 
+@pytest.mark.parametrize("workload", [workloads.pipeline, workloads.waiting_steps])
+def test_the_first_step_is_stamped_apart_from_those_that_are_timed(workload):
+    events = []
+    workload(PLAN, lambda event, **fields: events.append(event), steps=3, units=16)
+    assert events == ["prepared", "steps"]
+
+
 def test_only_a_retained_graph_keeps_memory(tmp_path):
     plan, small = PLAN.replace(batch_size=256), {"steps": 40, "units": 128}
     left_behind = {}
