@@ -188,7 +188,7 @@ def _onnxruntime(int8):
         if int8:
             floats = exported.rename(path.with_suffix(".float32"))
             quantize_onnx(floats, path, [samples[n : n + 1] for n in range(len(samples))])
-        # As many threads as MXNet's OpenMP is given.
+        # As many threads as the plan gives MXNet; 0 is its own choice, one for each core.
         return OnnxNetwork(path, int(os.environ.get("OMP_NUM_THREADS", 0)))
 
     return make

@@ -24,7 +24,7 @@ def evaluate(expression: str, root: Path) -> str:
     packed = packed_path(root / name)
     experiment = read_experiment(packed if packed.exists() else root / name)
     shown = _KINDS.get(kind)
-    arms = words if kind != "median" else words[:1]
+    arms = words[:1] if kind in ("median", "sum") else words
     unknown = [arm for arm in arms[:2] if arm not in experiment.arms]
     if shown is None or unknown:
         raise RecordError(
@@ -33,7 +33,7 @@ def evaluate(expression: str, root: Path) -> str:
         )
     try:
         return shown(experiment, *words)
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"{expression!r} has no figure: {error}") from None
 
 
@@ -55,9 +55,13 @@ def _median(experiment: Experiment, arm: str, figure: str | None = None) -> str:
     return report.number(experiment.median(arm, figure), unit)
 
 
+def _sum(experiment: Experiment, arm: str, figure: str) -> str:
+    return report.number(sum(run.figures[figure] for run in experiment.runs[arm]))
+
+
 def _comparison(experiment: Experiment) -> str:
     return f"\n\n{report.comparison(experiment)}\n\n"
 
 
 _KINDS = {"ratio": _ratio, "times": _times, "target": _target, "median": _median,
-          "comparison": _comparison}  # fmt: skip
+          "sum": _sum, "comparison": _comparison}  # fmt: skip

@@ -11,6 +11,7 @@ ending, and what is shown of it:
     times BEFORE AFTER [FIGURE]     1.45
     target BEFORE AFTER             how many times sooner the goal is reached, with its interval
     median ARM [FIGURE]             0.524 s
+    sum ARM FIGURE                  over the runs of an arm
     comparison                      the table of all pairs
 
 Every other number with a unit of time, speed, memory or quality counts as an unmarked measurement,

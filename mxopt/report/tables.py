@@ -151,9 +151,9 @@ def arms(experiment: Experiment, figures: dict[str, str] | None = None) -> Table
     Args:
         experiment: the experiment.
         figures: units by the name of the figure, such as ``{"seconds": "s"}``; if None, the figure
-            that the experiment compares.
+            that the experiment compares, or all figures of runs that do not have it.
     """
-    figures = figures or {experiment.figure: experiment.unit}
+    figures = figures or _own_figures(experiment)
     rows = []
     for arm in experiment.arms:
         cells = [number(experiment.median(arm, name), unit) for name, unit in figures.items()]
@@ -297,6 +297,18 @@ def caption_of(experiment: Experiment, about: str) -> str:
         noise = experiment.ratio(again, arm) or "not measured"
         missing.append(f"The same arm twice ({arm} → {again}), the harness's own noise: {noise}.")
     return " ".join([f"{about}; data: {data_kind(experiment)}.", *missing])
+
+
+def _own_figures(experiment):
+    ended = [run.figures for runs in experiment.runs.values() for run in runs if run.ok]
+    if not ended or any(experiment.figure in figures for figures in ended):
+        return {experiment.figure: experiment.unit}
+    names = [
+        name
+        for name, value in ended[0].items()
+        if isinstance(value, (int, float)) and not name.startswith("process_")
+    ]
+    return {name: "s" if name.endswith("seconds") else "" for name in names}
 
 
 def _median(experiment, arm):

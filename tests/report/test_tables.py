@@ -45,6 +45,15 @@ def test_what_was_not_measured_has_a_reason_and_no_figure(experiment):
     assert report.arms(experiment).rows[2] == ["absent", "not measured"]
 
 
+def test_runs_without_the_figure_show_their_own():
+    own = {"best": 0.01, "loading_seconds": 2.0, "settings": {"a": 1}, "process_seconds": 9.0}
+    found = Run(Path("x"), Plan(), "toy:sleepy", status="ok", figures=own)
+    alone = Experiment("range", "toy:sleepy", {"one": Plan()}, pairs=[], runs={"one": [found]})
+    table = report.arms(alone)
+    assert table.columns == ["arm", "best", "loading seconds"]
+    assert table.rows == [["one", "0.01", "2 s"]]
+
+
 def test_processor_seconds_stand_beside_wall_seconds_where_both_arms_have_them(experiment):
     assert "CPU seconds" not in report.comparison(experiment).columns
     for arm, seconds in (("slow", 8.0), ("fast", 4.5)):
