@@ -25,6 +25,7 @@ from mxopt.measure import Experiment, Ratio
 from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
 from mxopt.report.card import Card, read_cards
+from mxopt.report.pairs import rows_of
 
 RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
 PAGE = "docs/methods.md"
@@ -62,10 +63,26 @@ class Measured:
         """How many times better the second arm is; None if one of them has no figure."""
         return self.found.ratio(self.after, self.before)
 
+    @property
+    def to_goal(self) -> list[str] | None:
+        """How many times sooner the second arm reaches the goal, and the verdict; None without one.
+
+        Arms that are timed to a goal may do unequal work, so that their seconds compare nothing.
+        """
+        if self.found.goal is None:
+            return None
+        return rows_of(self.found, [(self.before, self.after)])[-1].cells[-2:]
+
+    @property
+    def times(self) -> str:
+        """How many times better the second arm is, as text."""
+        return self.to_goal[0] if self.to_goal else str(self.ratio or "not measured")
+
     def verdict(self, card: Card) -> str:
         """Return what the pair shows about a method, or why there is no figure."""
         why = (self.found.why_not(arm) for arm in (self.after, self.before))
-        said = next(filter(None, why), None) or self.found.verdict(self.after, self.before)
+        claim = self.to_goal[1] if self.to_goal else self.found.verdict(self.after, self.before)
+        said = next(filter(None, why), None) or claim
         # The speed-up of a method that changes learning counts only where quality holds.
         unknown = said == "faster" and card.kind == "changes learning"
         return f"{said}, quality not compared" if unknown else said
@@ -88,11 +105,12 @@ class Measured:
 
     def row(self, card: Card) -> list[str]:
         """Return the pair's row in the table of a card, with the columns ``COLUMNS``."""
+        figure = "time to target" if self.to_goal else report.figure_name(self.found.figure)
         return [
-            f"{self.title(card.path)}, {report.figure_name(self.found.figure)}",
+            f"{self.title(card.path)}, {figure}",
             f"{self.before} → {self.after}",
             report.factors(self.factors),
-            str(self.ratio or "not measured"),
+            self.times,
             self.verdict(card),
             report.data_kind(self.found),
             self.machine,
@@ -223,7 +241,7 @@ def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
     if first is None:
         return mine[0].verdict(card) if mine else why_none(card, found)
     verdict = first.verdict(card)
-    what = f"{report.factors(first.factors)}: {first.ratio}, {verdict} ({first.title(page)})"
+    what = f"{report.factors(first.factors)}: {first.times}, {verdict} ({first.title(page)})"
     more = f"; [{len(mine) - 1} more]({_link(card.path, page)}#measured)" if len(mine) > 1 else ""
     return what + more
 
@@ -232,7 +250,7 @@ def _brief(first: Measured | None, card: Card) -> str:
     """Return a measurement in short form; the method's card has the details."""
     if first is None:
         return "not measured alone"
-    ratio = str(first.ratio).partition(", n")[0]
+    ratio = first.times.partition(", n")[0]
     return f"{report.factors(first.factors)}: {ratio}, {first.verdict(card)}"
 
 

@@ -12,7 +12,7 @@ from mxopt import recipes
 from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
-from mxopt.measure import Experiment
+from mxopt.measure import Experiment, read_experiment, time_to_target
 from mxopt.methods import METHODS
 from mxopt.report import card, cards
 
@@ -166,6 +166,19 @@ def test_a_speed_up_that_changes_learning_is_not_called_faster_alone(tmp_path):
     )
     assert pair.verdict(exact) == "faster"
     assert pair.verdict(changes) == "faster, quality not compared"
+
+
+def test_arms_that_are_timed_to_a_goal_are_compared_by_it(tmp_path):
+    path = next(ROOT.glob("docs/results/*/performance_checklist/checklist-curricula.jsonl"))
+    curricula, some = read_experiment(path), card.read_card(write(tmp_path, GOOD))
+    fewer = cards.Measured(curricula, path, "all-samples", "fewer-first")
+    assert curricula.ratio("fewer-first", "all-samples").low > 1  # with fewer samples
+    assert fewer.times == str(time_to_target(curricula, "fewer-first", baseline="all-samples"))
+    assert fewer.verdict(some) == "not significant"
+    assert "time to target" in fewer.row(some)[0]
+    missed = cards.Measured(curricula, path, "all-samples", "augmented")
+    assert missed.times.startswith("at most")
+    assert "missed the target in 3 of 3 runs" in missed.verdict(some)
 
 
 @pytest.mark.parametrize(
