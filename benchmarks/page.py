@@ -10,7 +10,7 @@ from benchmarks.cases import GROWTH, LAUNCH, PRECISIONS, STEPS, TRIED
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
-from mxopt.report import plots, results
+from mxopt.report import heading, plots, results
 
 PLOT = "peers.png"
 LOADER_TARGET = 1.5
@@ -126,7 +126,7 @@ def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
     environment = runs[0].only("environment")
     cpu = environment["cpu"]
     versions = {run.figures["version"] for run in runs if "version" in run.figures}
-    lines = results.machine(environment)
+    lines = heading.machine(environment)
     lines += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
     name = f"{cpu['model']}, {cpu['logical_cores']} cores"
     return name + ", mxopt 0.1" * _is_old(known), lines

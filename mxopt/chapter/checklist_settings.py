@@ -26,8 +26,9 @@ _LARGE = {
 # ``large`` the rates of optimizers with large batches, ``shares`` those of the weights that are
 # pruned, as in the checklist; ``network`` is deployed for single samples, ``small_network`` for
 # many, each ``deployed`` times; ``cases`` is the number of seeds for which suggested rates are
-# compared with a grid, and ``rounded``, ``efficient`` and ``calibrated`` those of trainings that
-# simulate integers, of networks of several sizes, and of calibrations with few photographs.
+# compared with a grid, and ``rounded``, ``efficient``, ``calibrated`` and ``stored`` those of
+# trainings that simulate integers, of networks of several sizes, of calibrations with few
+# photographs, and of readings of what is stored smaller or in several files.
 _CHECKLIST = {
     "repeats": 3,
     "seeds": 3,
@@ -48,6 +49,7 @@ _CHECKLIST = {
     "deployed": 3,
     "efficient": 0,
     "calibrated": 0,
+    "stored": 0,
     "network": {**_DEEPLAB, "size": 240},
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 3_200, "batch": 32},
     "long": {
@@ -64,6 +66,7 @@ _CHECKLIST = {
         "deployed": 6,
         "efficient": 3,
         "calibrated": 3,
+        "stored": 6,
     },
 }
 # In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
@@ -121,6 +124,7 @@ SETTINGS = {
             "deployed": 1,
             "efficient": 1,
             "calibrated": 1,
+            "stored": 1,
             "network": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
             "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 640, "batch": 32},
             "long": {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mxopt.core.errors import PlanError
@@ -54,19 +54,32 @@ def read(
     if cold:
         drop_from_cache(paths)
     size = sum(path.stat().st_size for path in paths)
+    found = consume(_batches(plan, home, storage))
+    write("data", kind="stand-in" if stand_in else "real", origin=home.name, images=found["images"])
+    return {**found, "bytes": size}
+
+
+def consume(batches: Iterable) -> dict:
+    """Add up all pixels of batches, and return how long it took to get them.
+
+    Args:
+        batches: of images, uint8, each of shape (samples, ...).
+
+    Returns:
+        ``seconds``, ``images``, ``images_per_second``, ``first_seconds`` until the first batch, and
+        ``checksum``, the sum of all pixels.
+    """
     begin, first, total, count = time.perf_counter(), None, 0.0, 0
-    for batch in _batches(plan, home, storage):
-        pixels = batch.astype("float64").sum()
-        total += float(pixels.asscalar())
+    for batch in batches:
+        total += float(batch.astype("float64").sum().asscalar())
         count += len(batch)
         first = first or time.perf_counter() - begin
     seconds = time.perf_counter() - begin
-    write("data", kind="stand-in" if stand_in else "real", origin=home.name, images=count)
     return {
         "seconds": seconds,
+        "images": count,
         "images_per_second": count / seconds,
         "first_seconds": first,
-        "bytes": size,
         "checksum": total,
     }
 

@@ -137,6 +137,11 @@ class MaskFolder(mx.gluon.data.Dataset):
         self.names = split_names(list(pairs), split)
         self._pairs = [pairs[name] for name in self.names]
 
+    def files(self) -> list[tuple[Path, Path]]:
+        """Return the paths (image, mask) of all samples, in their order."""
+        images, masks = self._folders
+        return [(images / image, masks / mask) for image, mask in self._pairs]
+
     def __len__(self):
         """Return the number of images in the split."""
         return len(self.names)

@@ -17,7 +17,7 @@ from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment
 from mxopt.measure.files import plots_folder
-from mxopt.report import book_tables, pairs, plots, results
+from mxopt.report import book_tables, heading, pairs, plots, results
 
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -76,7 +76,7 @@ def page(folder: str | Path) -> str:
         chapters[name] += _pictures(folder / name)
     facts = results.description(folder)
     run = next((r for e in experiments for runs in e.runs.values() for r in runs if r.events), None)
-    machine = results.machine(run.only("environment")) if run else []
+    machine = heading.machine(run.only("environment")) if run else []
     facts.update(line.removeprefix("- **").split("**: ", 1) for line in machine)
     kinds = sorted({report.data_kind(experiment) for experiment in experiments})
     template = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True)

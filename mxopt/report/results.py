@@ -10,11 +10,10 @@ from pathlib import Path
 from mxopt import measure, report
 from mxopt.core import atomic
 from mxopt.core.errors import RecordError
-from mxopt.core.records import Run
 from mxopt.measure import Experiment, find_experiments, read_experiment
 from mxopt.measure.files import packed_path, plots_folder
 from mxopt.measure.statistics import CONFIDENCE
-from mxopt.report import book, book_tables, pairs
+from mxopt.report import book, book_tables, heading, pairs
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
@@ -141,7 +140,6 @@ def page(folder: str | Path) -> str:
         return "\n\n".join(["# Results", links, "## What held on several processors",
                             str(pairs.held(experiments_by_processor(folder)))]) + "\n"  # fmt: skip
     experiments = read_experiments(folder)
-    runs = [run for _, e in experiments for arm in e.runs.values() for run in arm]
     parts = []
     for path, experiment in experiments:
         parts += [f"## {experiment.title or experiment.name}"]
@@ -152,11 +150,15 @@ def page(folder: str | Path) -> str:
             parts += ["The book's figures, from another machine, and ours:",
                       str(report.beside_book(experiment))]  # fmt: skip
     measured = [experiment for _, experiment in experiments]
-    heading = ["# Results", *_heading(folder, runs), multiplicity("\n".join(parts))]
+    top = [
+        "# Results",
+        *heading.lines(description(folder), experiments),
+        multiplicity("\n".join(parts)),
+    ]
     if book_tables.covers(measured):
         parts += ["## Comparison with the book", str(book_tables.comparisons(measured))]
         parts += ["### Every figure that the chapter prints", str(book_tables.figures(measured))]
-    return "\n\n".join([*heading, *parts]) + "\n"
+    return "\n\n".join([*top, *parts]) + "\n"
 
 
 def multiplicity(text: str) -> str:
@@ -243,40 +245,3 @@ def update_readme(readme: str | Path, folder: str | Path) -> str:
 
 def _first_start(experiment: Experiment) -> str:
     return min((run.started for runs in experiment.runs.values() for run in runs), default="")
-
-
-def _heading(folder: Path, runs: list[Run]) -> list[str]:
-    facts = description(folder)
-    lines = [f"- **{name}**: {value}" for name, value in facts.items()]
-    lines += machine(next((run.only("environment") for run in runs if run.events), {}))
-    kinds = sorted({run.only("data").get("kind", "") for run in runs} - {""})
-    counts = {status: sum(run.status == status for run in runs) for status in
-              ("ok", "refused", "diverged", "failed", "killed")}  # fmt: skip
-    ended = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    lines.append(f"- **data**: {' and '.join(kinds) or 'none read'}")
-    lines.append(f"- **runs**: {len(runs)}, each in a process of its own ({ended})")
-    return [
-        "\n".join(lines),
-        "Every figure below is computed from the run records in this folder. A ratio is the "
-        "geometric mean over pairs of interleaved runs, with its 95 % interval; above 1 is better. "
-        "A speed-up is claimed only if the interval excludes 1, both arms start the same, and the "
-        "interval of the difference in quality lies above minus the margin. The pair `arm → "
-        "arm-again` measures the same arm twice. An option that an arm does not set is shown as "
-        "`default`.",
-    ]
-
-
-def machine(environment: dict) -> list[str]:
-    """Return processor, GPUs and software of an ``environment`` event, as Markdown items."""
-    if not environment:
-        return []
-    cpu, packages = environment.get("cpu", {}), environment.get("packages", {})
-    gpus = [gpu.get("name", "?") for gpu in environment.get("gpus", [])]
-    shown = ("mxnet", "mxnet-cu112", "gluoncv", "gluonnlp", "numpy", "mxopt")
-    versions = ", ".join(f"{name} {packages[name]}" for name in shown if name in packages)
-    sets = ", ".join(cpu.get("instruction_sets", []))
-    return [
-        f"- **processor**: {cpu.get('model')}, {cpu.get('logical_cores')} cores, {sets}",
-        f"- **GPUs**: {', '.join(gpus) or 'none'}",
-        f"- **software**: Python {environment.get('python')}, {versions}",
-    ]

@@ -136,6 +136,24 @@ def test_the_source_of_a_known_commit_is_looked_up(good, monkeypatch):
     assert any("its commit is ffff" in problem for problem in problems(good))
 
 
+def test_sections_of_a_notebook_may_be_of_several_commits_which_the_page_names(root):
+    other = Records(root / EXPERIMENT)
+    other.head.update(name="other", title="Another section", headline=[])
+    for run in other.runs:
+        run[0].update(commit="f" * 40, source="e" * 64)
+    other.write(root / EXPERIMENT.with_name("other.jsonl"))
+    write_pages(root)
+    assert problems(root) == []
+    page = (root / "docs" / "results" / results.PAGE).read_text(encoding="utf-8")
+    named = "- **commit**: ffffffffff (8_2: Another section); 0123456789 (8_2: small)\n"
+    assert named in page
+
+
+def test_a_page_of_one_commit_names_it_alone(good):
+    page = (good / "docs" / "results" / results.PAGE).read_text(encoding="utf-8")
+    assert "- **commit**: 0123456789\n" in page
+
+
 # Pages, pictures and prose.
 
 

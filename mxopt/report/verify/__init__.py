@@ -18,7 +18,6 @@ have to measure, or a trusted time stamp would have to be taken of each record w
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 from mxopt.core.errors import RecordError
@@ -52,17 +51,14 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
             problems.append(str(error))
     if not found and not problems:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
-    audited = defaultdict(list)
     for path, experiment in found:
         problems += _plans(path, experiment)
         if any(run.source for run in _runs(experiment)):
             problems += _records(path, experiment)
             problems += pictures.check(path, experiment)
-            audited[path.parent] += _runs(experiment)
+            problems += code.check(_runs(experiment))
         elif f"{path.parent.name}/{path.stem}" not in NOT_REMEASURED:
             problems.append(f"{path}: made by version 0.2 or before, and cannot be verified")
-    for runs in audited.values():
-        problems += code.check(runs)
     return problems if len(found) == 0 else problems + pages.check(folder, readme)
 
 

@@ -1,7 +1,8 @@
-"""The code that made the runs of a results folder: one version, without changes."""
+"""The code that made the runs of an experiment: one version, without changes."""
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import subprocess
@@ -14,10 +15,10 @@ from mxopt.core.records import Run
 
 
 def check(runs: Iterable[Run], root: Path = source.PACKAGE.parent) -> list[str]:
-    """Return what is wrong with the code that made the runs of a notebook.
+    """Return what is wrong with the code that made the runs of an experiment.
 
     Args:
-        runs: all runs of the notebook's folder.
+        runs: all runs of the experiment.
         root: a checkout; if it has the commit, the hash of its source is compared.
 
     Returns:
@@ -42,6 +43,7 @@ def check(runs: Iterable[Run], root: Path = source.PACKAGE.parent) -> list[str]:
     return problems
 
 
+@functools.lru_cache(None)
 def source_at(commit: str, root: Path) -> str:
     """Return the source hash of the package at a commit; empty if git cannot tell.
 

@@ -1,0 +1,69 @@
+"""The workloads of stored photographs and of several record files compute what they say."""
+
+import pytest
+
+from mxopt import Plan
+from mxopt.chapter.storage_workloads import photographs, several
+from mxopt.core.errors import PlanError
+
+PLAN = Plan(batch_size=4, transforms="opencv")
+PEOPLE = {"network": "tiny", "size": 32, "limit": 3}
+
+
+def unused(event, **fields):
+    """In place of a record."""
+
+
+def test_photographs_in_records_are_scored_as_the_files_are():
+    kinds = []
+
+    def write(event, **fields):
+        kinds.append(event)
+
+    files = photographs(PLAN, write, cold=True, **PEOPLE)
+    records = photographs(PLAN, unused, "records", cold=True, **PEOPLE)
+    scores = [name for name in files if name.startswith("test_")]
+    assert "test_mIoU" in scores
+    assert {name: files[name] for name in scores} == {name: records[name] for name in scores}
+    assert sorted(kinds) == ["data", "weights"]
+    assert files["images_per_second"] == pytest.approx(3 / files["seconds"])
+    assert files["bytes"] > 0
+
+
+def test_smaller_photographs_have_fewer_bytes_and_other_pixels():
+    whole, small, coarse = (
+        photographs(PLAN, unused, "records", **how, **PEOPLE)
+        for how in ({}, {"side": 32}, {"side": 32, "quality": 5})
+    )
+    assert whole["bytes"] > 2 * small["bytes"] > 2 * coarse["bytes"]
+    assert len({found["test_loss"] for found in (whole, small, coarse)}) == 3
+
+
+def test_photographs_refuse_what_they_cannot_store():
+    with pytest.raises(PlanError, match="storage='tape' is not a choice"):
+        photographs(PLAN, unused, "tape", **PEOPLE)
+    with pytest.raises(PlanError, match="side and quality are those of records"):
+        photographs(PLAN, unused, quality=95, **PEOPLE)
+
+
+@pytest.mark.parametrize(
+    "how", [{"files": 1}, {"files": 3}, {"files": 3, "ordered": False, "straggler": 0.001}]
+)
+def test_any_number_of_files_gives_the_same_pixels(how):
+    found = several(PLAN, unused, images=50, stand_in=True, **how)
+    one = several(PLAN, unused, files=2, images=50, stand_in=True)
+    assert found["images"] == 50
+    assert found["checksum"] == one["checksum"]
+
+
+def test_a_slow_file_is_waited_for_in_order():
+    # Its 17 images of 50 are five batches of four; one in ten waits: none. Batches of one: one.
+    slow = several(PLAN.replace(batch_size=1), unused, 3, True, 0.3, 50, stand_in=True)
+    assert slow["seconds"] > 0.3
+    free = several(PLAN, unused, 3, True, 30.0, 50, stand_in=True)
+    assert free["seconds"] < 30
+
+
+def test_files_need_images():
+    with pytest.raises(PlanError, match="files=0 must be at least 1"):
+        several(PLAN, unused, files=0)
