@@ -71,19 +71,20 @@ _CHECKLIST = {
 }
 # In ``best_practices``, ``search`` and ``ensemble`` are options of the searches and of trainings of
 # an ensemble's members, ``searches`` and ``ensembles`` how many there are of each; ``steps`` are
-# those before gradients are looked at.
+# those before gradients are looked at. Trials of a search are short, because the first five
+# of each of Hyperband's two brackets are drawn at random: a search of ten compares nothing.
 _PRACTICE = {
     "repeats": 3,
     "training": {},
     "plan": {**_GARMENTS, "epochs": 3},
-    "search": {"limit": 4_800, "minutes": 0.4},
-    "searches": 3,
-    "ensemble": {"limit": 4_800},
+    "search": {"limit": 1_600, "minutes": 1.5},
+    "searches": 1,
+    "ensemble": {"limit": 3_200},
     "ensembles": 3,
     "steps": 30,
     "long": {
-        "search": {"limit": 9_600, "minutes": 5},
-        "searches": 6,
+        "search": {"limit": 1_600, "minutes": 2},
+        "searches": 5,
         "ensemble": {"limit": 9_600},
         "ensembles": 6,
     },

@@ -44,7 +44,9 @@ def searched(
 
     Returns:
         ``best_validation_accuracy``, the ``test_accuracy`` of the best trial's plan, trained once
-        more; ``trials``, ``pruned``; ``seconds`` of the search, and ``cpu_seconds`` of its trials.
+        more; ``trials``, those that were stopped early (``pruned``), and those that, at least, were
+        not drawn at random (``guided``): without them, two samplers with one seed are the same
+        search; ``seconds`` of the search, and ``cpu_seconds`` of its trials.
     """
     from mxopt import recipes
     from mxopt.measure import search
@@ -75,6 +77,7 @@ def searched(
         "test_accuracy": figures["test_accuracy"],
         "trials": count,
         "pruned": pruned,
+        "guided": search.guided(sampler, pruner, plan.epochs, count),
         "seconds": clock.seconds,
         "cpu_seconds": spent,
     }

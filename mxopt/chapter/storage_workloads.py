@@ -14,8 +14,9 @@ from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.data import sources
 
-# A straggler waits at every batch whose number is a multiple of this.
-STRAGGLES = 10
+# A file that pauses does so once in as many of its batches.
+PAUSE_EVERY = 10
+PAUSE = 0.05  # seconds
 
 
 def photographs(
@@ -101,7 +102,7 @@ def several(
     write,
     files: int = 4,
     ordered: bool = True,
-    straggler: float = 0.0,
+    pausing: int = 0,
     images: int = 20_000,
     stand_in: bool = False,
 ) -> dict:
@@ -112,7 +113,8 @@ def several(
         write: called with the name and the fields of each event.
         files: number of record files; with one, no thread of ours is between it and the loop.
         ordered: whether every file has its turn, or the batch that is ready first is next.
-        straggler: seconds that the first file waits at each tenth of its batches.
+        pausing: number of files that pause for ``PAUSE`` seconds before each tenth of their
+            batches, as on a disk that others use too; each file at other batches.
         images: number of images in all files.
         stand_in: whether to take the drawn garments even if the real ones are available.
 
@@ -121,13 +123,15 @@ def several(
         number of files and any order.
 
     Raises:
-        PlanError: there are fewer images than files, or no file.
+        PlanError: there are fewer images than files, no file, or fewer files than pause.
     """
     from mxopt.data.fashion_mnist import FashionMNIST
     from mxopt.methods.record_files import arrays, interleaved, write_images
 
     if not 1 <= files <= images:
         raise PlanError(f"files={files} must be at least 1 and at most the {images} images")
+    if not 0 <= pausing <= files:
+        raise PlanError(f"pausing={pausing} must be at least 0 and at most the {files} files")
     root = sources.stand_in("fashion-mnist").path if stand_in else None
     garments = FashionMNIST("train", root).take(images)
     with tempfile.TemporaryDirectory() as folder:
@@ -139,8 +143,8 @@ def several(
             arrays(path, (1, 28, 28), plan.batch_size, threads=threads, dtype="uint8")
             for path in paths
         ]
-        if straggler:
-            readers[0] = _waiting(readers[0], straggler)
+        for number in range(pausing):
+            readers[number] = _pausing(readers[number], number * PAUSE_EVERY // pausing)
         batches = interleaved(readers, ordered) if files > 1 else readers[0]
         found = consume(images for images, _ in batches)
     write("data", kind="stand-in" if stand_in else "real", images=found["images"])
@@ -158,9 +162,9 @@ def _in_records(data, folder: Path, side: int | None, quality: int | None):
     return dataclasses.replace(data, **splits)
 
 
-def _waiting(batches: Iterable, seconds: float) -> Iterator:
-    """Yield the batches, and wait before each that ``STRAGGLES`` divides."""
+def _pausing(batches: Iterable, earlier: int) -> Iterator:
+    """Yield the batches, and pause before one of ``PAUSE_EVERY``, ``earlier`` than the tenth."""
     for number, batch in enumerate(batches, 1):
-        if number % STRAGGLES == 0:
-            time.sleep(seconds)
+        if (number + earlier) % PAUSE_EVERY == 0:
+            time.sleep(PAUSE)
         yield batch

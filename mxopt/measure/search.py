@@ -8,6 +8,7 @@ journal, so that a search that was killed goes on where it was.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,9 @@ JOURNAL = "study.log"
 PRUNED = "stopped early"
 SAMPLERS = ("tpe", "random")
 PRUNERS = ("hyperband", "median", "none")
+# Trials that TPE draws at random before it compares any, in each bracket of Hyperband: half of
+# Optuna's number, for searches of some minutes.
+RANDOM_FIRST = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +250,20 @@ def best_plan(plan: Plan, study) -> tuple[Plan, dict]:
     return plan.replace(**switches), {n: v for n, v in chosen.items() if n not in switches}
 
 
+def guided(sampler: str, pruner: str, epochs: int, trials: int) -> int:
+    """Return how many trials, at least, were chosen by what earlier ones had shown.
+
+    Args:
+        sampler: one of ``SAMPLERS``.
+        pruner: one of ``PRUNERS``. Hyperband has 1 + log3(epochs) brackets, rounded down, which
+            TPE treats as searches of their own (Optuna's documentation of ``HyperbandPruner``).
+        epochs: of each trial that is not stopped early.
+        trials: number of the search's trials.
+    """
+    brackets = 1 + math.floor(math.log(epochs, 3)) if pruner == "hyperband" else 1
+    return max(0, trials - RANDOM_FIRST * brackets) if sampler == "tpe" else 0
+
+
 def _optuna():
     try:
         import optuna
@@ -263,8 +281,9 @@ def _storage(path: Path):
 
 
 def _sampler(optuna, name: str, seed: int):
-    kinds = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
-    return kinds[name](seed=seed)
+    if name == "tpe":
+        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_FIRST)
+    return optuna.samplers.RandomSampler(seed=seed)
 
 
 def _pruner(optuna, name: str, epochs: int):

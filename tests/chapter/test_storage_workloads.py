@@ -3,6 +3,7 @@
 import pytest
 
 from mxopt import Plan
+from mxopt.chapter import storage_workloads
 from mxopt.chapter.storage_workloads import photographs, several
 from mxopt.core.errors import PlanError
 
@@ -47,7 +48,7 @@ def test_photographs_refuse_what_they_cannot_store():
 
 
 @pytest.mark.parametrize(
-    "how", [{"files": 1}, {"files": 3}, {"files": 3, "ordered": False, "straggler": 0.001}]
+    "how", [{"files": 1}, {"files": 3}, {"files": 3, "ordered": False, "pausing": 2}]
 )
 def test_any_number_of_files_gives_the_same_pixels(how):
     found = several(PLAN, unused, images=50, stand_in=True, **how)
@@ -56,14 +57,24 @@ def test_any_number_of_files_gives_the_same_pixels(how):
     assert found["checksum"] == one["checksum"]
 
 
-def test_a_slow_file_is_waited_for_in_order():
-    # Its 17 images of 50 are five batches of four; one in ten waits: none. Batches of one: one.
-    slow = several(PLAN.replace(batch_size=1), unused, 3, True, 0.3, 50, stand_in=True)
-    assert slow["seconds"] > 0.3
-    free = several(PLAN, unused, 3, True, 30.0, 50, stand_in=True)
-    assert free["seconds"] < 30
+def test_files_pause_at_other_batches_and_only_those(monkeypatch):
+    # 60 images in three files are 20 batches of one each, so that each file pauses twice.
+    paused = []
+    monkeypatch.setattr(storage_workloads.time, "sleep", paused.append)
+    for pausing in range(4):
+        several(PLAN.replace(batch_size=1), unused, 3, True, pausing, 60, stand_in=True)
+        assert paused == [storage_workloads.PAUSE] * 2 * pausing
+        paused.clear()
+    for earlier, expected in ((0, [10, 20]), (3, [7, 17])):
+        seen, at = iter(storage_workloads._pausing(range(1, 21), earlier)), []
+        for number in seen:
+            at += [number] * len(paused)
+            paused.clear()
+        assert at == expected
 
 
 def test_files_need_images():
     with pytest.raises(PlanError, match="files=0 must be at least 1"):
         several(PLAN, unused, files=0)
+    with pytest.raises(PlanError, match="pausing=3 must be at least 0 and at most the 2 files"):
+        several(PLAN, unused, files=2, pausing=3)

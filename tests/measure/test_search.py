@@ -131,3 +131,29 @@ def test_the_command_prints_every_trial_and_the_best_plan(tmp_path, capsys):
     assert rate.startswith("learning_rate=0.")
     assert value in ("train=20", "train=30")
     assert main([*words[:4], "learning_rate=none", "--results", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize(("pruner", "brackets"), [("none", 1), ("hyperband", 2)])
+def test_tpe_is_a_random_search_until_it_guides(pruner, brackets):
+    count = brackets * module.RANDOM_FIRST + 1
+
+    def drawn(sampler):
+        study = optuna.create_study(
+            sampler=module._sampler(optuna, sampler, 3), pruner=module._pruner(optuna, pruner, 3)
+        )
+
+        def objective(trial):
+            rate = trial.suggest_float("rate", 0, 1)
+            for epoch in range(3):
+                trial.report(rate, epoch)
+                trial.should_prune()
+            return rate
+
+        study.optimize(objective, count)
+        return [trial.params["rate"] for trial in study.trials]
+
+    same = [a == b for a, b in zip(drawn("tpe"), drawn("random"))]
+    assert module.RANDOM_FIRST <= same.index(False) < count
+    assert module.guided("tpe", pruner, 3, count) == 1
+    assert module.guided("tpe", pruner, 3, 2) == 0
+    assert module.guided("random", pruner, 3, count) == 0

@@ -9,7 +9,7 @@ class RecordFiles(Method):
     options = {
         "mxopt.chapter.reading:read": ("storage", "cold"),
         "mxopt.chapter.storage_workloads:photographs": ("storage", "side", "quality", "cold"),
-        "mxopt.chapter.storage_workloads:several": ("files", "ordered", "straggler"),
+        "mxopt.chapter.storage_workloads:several": ("files", "ordered", "pausing"),
     }
 
 
