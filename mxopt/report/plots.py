@@ -188,20 +188,22 @@ def scatter(experiment: Experiment, across: str, up: str, size: str = ""):
     return _finish(figure, axes, experiment)
 
 
-def over_steps(lines: dict[str, list[float]], label: str, title: str = ""):
+def over_steps(lines: dict[str, list[float]], label: str, title: str = "", steps: str = "step"):
     """Plot figures of every step, one line for each name.
 
     Args:
         lines: ``{name: figures}``, of the steps from the first on.
         label: what the figures are, with their unit.
         title: title of the plot.
+        steps: what the steps are.
     """
     figure, axes = _axes(3.4)
     for index, (name, values) in enumerate(lines.items()):
         axes.plot(
             range(1, len(values) + 1), values, label=name, color=COLOURS[index % len(COLOURS)]
         )
-    axes.set_xlabel("step")
+    axes.set_xlabel(steps)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(label)
     axes.legend(fontsize="small", frameon=False)
     tidy(axes, title)
