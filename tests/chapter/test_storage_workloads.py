@@ -73,6 +73,15 @@ def test_files_pause_at_other_batches_and_only_those(monkeypatch):
         assert at == expected
 
 
+def test_no_two_files_pause_at_the_same_batch(monkeypatch):
+    earlier = []
+    monkeypatch.setattr(
+        storage_workloads, "_pausing", lambda batches, n: earlier.append(n) or batches
+    )
+    several(PLAN, unused, 3, True, 3, 60, stand_in=True)
+    assert earlier == [0, 3, 6]
+
+
 def test_files_need_images():
     with pytest.raises(PlanError, match="files=0 must be at least 1"):
         several(PLAN, unused, files=0)
