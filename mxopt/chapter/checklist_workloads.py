@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 
 from mxopt.chapter.deployment import once
@@ -20,7 +21,8 @@ def starved(
         plan: the switches; with ``preprocess="lazy"`` every step waits for its samples.
         write: called with the name and the fields of each event.
         recipe: name of the recipe, or ``module:function``.
-        delay: seconds that are added to the preparation of each sample.
+        delay: seconds that are added to the preparation of each sample on average. They are waited
+            for once in a batch, because each wait takes some time more than it is asked to.
         **options: options of the recipe.
 
     Returns:
@@ -35,8 +37,11 @@ def starved(
     def data():
         found = made.data()
 
+        samples = itertools.count(1)
+
         def transform(*sample):
-            time.sleep(delay)
+            if next(samples) % plan.batch_size == 0:
+                time.sleep(delay * plan.batch_size)
             return found.transform(*sample)
 
         return dataclasses.replace(found, transform=transform if delay else found.transform)
