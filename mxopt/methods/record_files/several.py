@@ -26,7 +26,7 @@ def arrays(path: str | Path, shape: tuple[int, int, int], batch_size: int, **opt
         **options: further arguments of ``native_reader``.
 
     Yields:
-        Images (samples, *shape) and labels (samples,).
+        Images (samples, channels, height, width) and labels (samples,).
     """
     for batch in native_reader(path, shape, batch_size, **options):
         size = batch_size - batch.pad
