@@ -1,6 +1,7 @@
 """The library of kernels: where it is kept, and what is said without a compiler."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -61,3 +62,23 @@ def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):
                           env=os.environ, check=False)  # fmt: skip
     assert done.returncode == 1
     assert f"DeviceError: MXNet cannot load {path}" in done.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
+@pytest.mark.parametrize("processor", ("icelake-server", "znver3", "generic"))
+def test_a_vector_is_one_register_whatever_processor_the_code_is_tuned_to(processor, tmp_path):
+    if not build.compiler():
+        pytest.skip("no compiler")
+    source, assembly = tmp_path / "tile.cc", tmp_path / "tile.s"
+    source.write_text(
+        '#include "matrix.h"\nvoid tile(long n, mxopt::Strided a, const float* b, float* c) '
+        "{ mxopt::product_tile<8, 3>(n, a, b, 48, c, 48, true); }\n"
+    )
+    options = [flag for flag in build.FLAGS if not flag.startswith("-march")]
+    subprocess.run(
+        [build.compiler(), *options, "-march=skylake-avx512", f"-mtune={processor}", "-S",
+         f"-I{build.SOURCES}", str(source), "-o", str(assembly)],
+        check=True,
+    )  # fmt: skip
+    text = assembly.read_text()
+    assert "%zmm" in text and "%ymm" not in text

@@ -24,12 +24,8 @@ inline Vector exponential(Vector v) {
   const Vector r = v - n * kHigh - n * kLow;
   Vector p = Vector{} + 1.0f / 720;
   for (const float factor : {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) p = p * r + factor;
-  Integers bits, exponent;
-  std::memcpy(&bits, &p, sizeof bits);
-  std::memcpy(&exponent, &shifted, sizeof exponent);
-  bits += exponent << 23;  // the lowest bits of `shifted` are n
-  std::memcpy(&p, &bits, sizeof p);
-  return p;
+  // A cast keeps the bits. The lowest ones of `shifted` are n, which is added to the exponent.
+  return (Vector)((Integers)p + ((Integers)shifted << 23));
 }
 
 struct Heads {

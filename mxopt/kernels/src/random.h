@@ -45,9 +45,8 @@ class Dropout {
   // Returns `v`, whose first element has the number `index`, with some elements 0 and the others
   // scaled up.
   Vector operator()(Vector v, uint32_t index) const {
-    Bits bits;
-    for (int lane = 0; lane < kLanes; ++lane) bits[lane] = index + lane;
-    bits = scrambled(scrambled(bits + low_) ^ high_);
+    constexpr Bits lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const Bits bits = scrambled(scrambled(lanes + index + low_) ^ high_);
     return bits < below_ ? Vector{} : v * scale_;
   }
 
