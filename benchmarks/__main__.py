@@ -11,13 +11,13 @@ from pathlib import Path
 from benchmarks import page
 from benchmarks.arms import EXCHANGE
 from benchmarks.cases import (
+    ALONE,
     EPOCHS,
     GOAL,
     GROWTH,
     LAUNCH,
     LAUNCH_DROPPED,
     LEVERS,
-    PRECISIONS,
     PRODUCTS,
     READING,
     STEPS,
@@ -41,7 +41,7 @@ def main() -> None:
     parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
     parts.update(epochs=_epochs, loader=_loader, fashion_mnist=_goal)
     parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, roofline=_roofline)
-    parts.update(dict.fromkeys(PRECISIONS, _precision))
+    parts.update(dict.fromkeys(ALONE, _alone))
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
@@ -123,9 +123,9 @@ def _peers(case: dict, peers: dict) -> dict[str, dict]:
     }
 
 
-def _precision(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure a case's last arm in two precisions, and peers in both, interleaved."""
-    own = PRECISIONS[name]
+def _alone(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure a case's last arm without and with one switch, and peers, interleaved."""
+    own = ALONE[name]
     case, peers = STEPS[own["case"]], own["peers"]
     arms, options = _variants(case, own["changes"])
     first, last = arms

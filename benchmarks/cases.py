@@ -103,14 +103,28 @@ STEPS = {
     },
 }
 
-# The last arm of a case in another precision, beside peers in that precision.
-PRECISIONS = {
+# One switch of a case's last arm, alone: without it and with it, beside peers that have it, if any.
+ALONE = {
     "transformer-bfloat16": {
         "title": "The same Transformer, products in bfloat16",
         "case": "transformer",
         "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
         "peers": BFLOAT16_PEERS,
         "headline": "best-autocast",
+    },
+    "transformer-kernels": {
+        "title": "The same Transformer, by MXNet's operators and by kernels",
+        "case": "transformer",
+        "changes": {"operators": {"kernels": False}, "kernels": {}},
+        "peers": {},
+        "headline": "operators",
+    },
+    "mobilenet-kernels": {
+        "title": "The same MobileNetV2, its blocks by MXNet's operators and by kernels",
+        "case": "mobilenet",
+        "changes": {"operators": {"graph_rewrites": "usual"}, "kernels": {}},
+        "peers": {},
+        "headline": "operators",
     },
 }
 

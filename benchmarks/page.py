@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import beside, given, growth, levers, roofline
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
-from benchmarks.cases import GROWTH, LAUNCH, PRECISIONS, STEPS, TRIED
+from benchmarks.cases import ALONE, GROWTH, LAUNCH, STEPS, TRIED
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
@@ -51,13 +51,6 @@ Intel's. `torch-tuned` preloads a library of one function that answers MKL's que
 MKL then takes the kernels for the instructions that the processor has. `torch-onednn` is oneDNN's
 product within PyTorch, which has no gradient. MKL's own variables `MKL_DEBUG_CPU_TYPE`,
 `MKL_ENABLE_INSTRUCTIONS` and `MKL_CBWR` did not make MKL 2024.2 faster where this was tried."""
-# Measured by others, with the code whose records are in the same table. Shown until there are
-# records of such a processor.
-REVIEW = {"transformer": ("0.91", "2.11"), "mobilenet": ("0.92", "1.09")}
-ABOUT_REVIEW = """There are no records of an Intel processor here. An outside review measured the
-code of mxopt 0.1 on an Intel Xeon of the same size: {figures}. On the AMD processor the arms of
-PyTorch then multiplied matrices by MKL's slower kernels (*The ceiling*), on the Intel processor
-they did not."""
 
 
 def write(folder: Path) -> Path:
@@ -87,11 +80,9 @@ def text(folder: Path) -> str:
     homes = processors(folder)
     known = {home: _known(home) for home in homes}
     compared = {found.title: found for each in known.values() for found in _compared(each)}
-    parts = [ABOUT, "## Beside the fastest peer", str(_summary(known))]
-    if not any("intel" in home.name for home in homes):
-        parts.append(_review())
-    parts += ["## What PyTorch is given", given.ALWAYS, given.legend(),
-              str(given.table(list(compared.values())))]  # fmt: skip
+    parts = [ABOUT, "## Beside the fastest peer", str(_summary(known)),
+             "## What PyTorch is given", given.ALWAYS, given.legend(),
+             str(given.table(list(compared.values())))]  # fmt: skip
     for home in homes:
         parts += _processor(known[home], f"{folder.name}/{home.name}")
     return "\n\n".join(parts) + "\n"
@@ -109,15 +100,6 @@ def _summary(known: dict[Path, dict[str, Experiment]]) -> report.Table:
     columns = ["processor", "what is trained or read", "arm of mxopt", "fastest peer",
                "times faster [95 %]", "verdict"]  # fmt: skip
     return report.Table(columns, rows)
-
-
-def _review() -> str:
-    figures = ", ".join(
-        f"{STEPS[case]['title'].split(',')[0]} {there} times the fastest peer's speed (published "
-        f"for the AMD processor: {here})"
-        for case, (there, here) in REVIEW.items()
-    )
-    return ABOUT_REVIEW.format(figures=figures)
 
 
 def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
@@ -168,7 +150,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
                 "The effect of each lever, added to those before it:",
                 str(beside.ladder(found)),
             ]
-    for found in (known[name] for name in PRECISIONS if name in known):
+    for found in (known[name] for name in ALONE if name in known):
         parts += [f"### {found.title}", str(beside.arms(found))]
         if peer := best_peer(found):
             parts.append(beside.verdict(found, peer, None))
@@ -204,7 +186,7 @@ def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
 
 
 def _compared(known: dict[str, Experiment]) -> list[Experiment]:
-    return [known[name] for name in (*STEPS, *PRECISIONS, "epochs", "loader") if name in known]
+    return [known[name] for name in (*STEPS, *ALONE, "epochs", "loader") if name in known]
 
 
 def _arm(found: Experiment) -> str:

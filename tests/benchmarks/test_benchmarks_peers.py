@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import arms, given, page
-from benchmarks.cases import PRECISIONS, PRODUCTS, STEPS
+from benchmarks import arms, given
+from benchmarks.cases import ALONE, PRODUCTS, STEPS
 from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.measure import Experiment
@@ -54,15 +54,16 @@ def test_by_default_few_arms_are_measured_beside_every_peer(monkeypatch, name):
     assert set(case["levers"]) | set(case["dropped"]) <= set(every)
 
 
-@pytest.mark.parametrize("name", PRECISIONS)
-def test_another_precision_is_measured_beside_the_last_arm_and_peers_in_both(monkeypatch, name):
-    own, found = PRECISIONS[name], asked(monkeypatch, bench._precision, name)
+@pytest.mark.parametrize("name", ALONE)
+def test_a_switch_alone_is_measured_beside_the_last_arm_and_its_peers(monkeypatch, name):
+    own, found = ALONE[name], asked(monkeypatch, bench._alone, name)
     case = STEPS[own["case"]]
     assert list(found["arms"]) == [*own["changes"], *own["peers"]]
     last = asked(monkeypatch, bench._step, own["case"], every=True)
     name = list(case["levers"])[-1]
-    assert found["arms"]["float32"] == last["arms"][name]
-    assert found["arm_options"]["float32"] == last["arm_options"][name]
+    unchanged = next(arm for arm, change in own["changes"].items() if not change)
+    assert found["arms"][unchanged] == last["arms"][name]
+    assert found["arm_options"][unchanged] == last["arm_options"][name]
     assert set(found["headline"]) <= set(found["pairs"])
     assert {
         arm: own["peer"]["given"] for arm, own in found["arm_options"].items() if "peer" in own
@@ -82,7 +83,7 @@ def test_every_network_has_a_tuned_peer_and_one_that_does_what_the_last_arm_does
 
 
 def test_the_page_explains_all_that_arms_are_given():
-    cases = (*STEPS.values(), *PRECISIONS.values())
+    cases = (*STEPS.values(), *ALONE.values())
     peers = [own for case in cases for own in case["peers"].values()]
     peers += [own.get("given", {}) for own in PRODUCTS.values()]
     assert {name for own in peers for name in own} <= given.GIVEN.keys()
@@ -104,14 +105,6 @@ def test_the_table_names_what_each_arm_was_given_in_old_records_too():
         ["plain", "as installed"],
         ["read", "as installed"],
     ]
-
-
-def test_without_records_of_an_intel_processor_the_page_has_the_reviews_figures(tmp_path):
-    own = tmp_path / "amd"
-    own.symlink_to(page.processors(arms.HERE / "records")[0])
-    assert "0.91 times" in page.text(tmp_path)
-    (tmp_path / "intel-xeon").symlink_to(own.resolve())
-    assert "0.91 times" not in page.text(tmp_path)
 
 
 @needs_peers
