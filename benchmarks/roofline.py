@@ -26,7 +26,8 @@ ABOUT = f"""Operators of the second epoch, run one by one, forward and backward 
 arithmetic and the bytes of their arrays are counted in the graph of the forward pass and taken
 {PASSES} times. The *bound* is the time that these need at the highest rates measured on this
 machine, of a matrix product and of a sum of two large arrays; operators without a bound are not in
-that graph, such as the optimizer's."""
+that graph, such as the optimizer's. A rewritten graph has no bounds: it does the counted work in
+other operators, or not at all."""
 
 
 def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
@@ -126,6 +127,8 @@ def table(experiment: Experiment, arm: str, most: int = 8) -> report.Table:
         most: number of operators shown; one more row has the sum of the others.
     """
     figures = experiment.runs[arm][0].figures
+    if _rewritten(experiment, arm):
+        figures = {**figures, "multiply_adds": {}, "bytes": {}}
     seconds, least = figures["operator_seconds"], bounds(figures)
     total, rows = sum(seconds.values()), []
     for name in sorted(seconds, key=seconds.get, reverse=True)[:most]:
@@ -147,6 +150,10 @@ def table(experiment: Experiment, arm: str, most: int = 8) -> report.Table:
     return report.Table(header, rows, ceilings)
 
 
+def _rewritten(experiment: Experiment, arm: str) -> bool:
+    return experiment.arms[arm].graph_rewrites != "none"
+
+
 def parts(experiment: Experiment, folder: str) -> list[str]:
     """Return the paragraphs on an experiment.
 
@@ -166,12 +173,18 @@ def parts(experiment: Experiment, folder: str) -> list[str]:
 def plot(experiment: Experiment):
     """Plot the rates of all operators that have arithmetic, under the machine's roof.
 
+    Arms whose graph is rewritten are left out.
+
     Args:
         experiment: an experiment of :func:`work`.
     """
     from matplotlib.figure import Figure
 
-    measured = [arm for arm in experiment.arms if not experiment.why_not(arm)]
+    measured = [
+        arm
+        for arm in experiment.arms
+        if not experiment.why_not(arm) and not _rewritten(experiment, arm)
+    ]
     figure = Figure(figsize=(8.5, 4.2), layout="constrained")
     axes, peak, rate = figure.subplots(), 0.0, 0.0
     for number, arm in enumerate(measured):

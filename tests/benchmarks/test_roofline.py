@@ -64,3 +64,14 @@ def test_the_page_shows_each_arm_and_its_plot():
     [axes] = figure.axes
     assert len(axes.collections) == 2  # relu has no arithmetic
     assert axes.get_legend().get_texts()[0].get_text() in plans
+
+
+def test_a_rewritten_graph_is_shown_without_the_counts_of_the_one_before():
+    plans = {"plain": Plan(), "rewritten": Plan(graph_rewrites="usual")}
+    run = Run(Path("x"), Plan(), "w", status="ok", figures={**FIGURES, "seconds": 0.7})
+    runs = {arm: [run] for arm in plans}
+    found = Experiment("roofline", "w", plans, title="Operators", pairs=[], runs=runs)
+    row = "| FullyConnected | 0.2 s | 33 % | none | none | not counted |"
+    assert [row in str(roofline.table(found, arm)) for arm in plans] == [False, True]
+    [axes] = roofline.plot(found).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain"]
