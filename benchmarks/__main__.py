@@ -127,7 +127,9 @@ def _alone(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure a case's last arm without and with one switch, and peers, interleaved."""
     own = ALONE[name]
     case, peers = STEPS[own["case"]], own["peers"]
-    arms, options = _variants(case, own["changes"])
+    base = own.get("base", {})
+    changes = {arm: {**base, **change} for arm, change in own["changes"].items()}
+    arms, options = _variants(case, changes)
     first, last = arms
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
     arms.update(dict.fromkeys(peers, plan))
@@ -224,6 +226,8 @@ def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
     for case, settings in STEPS.items():
         arms[case] = Plan(**settings["plan"])
         peer = {"count": True, "network": settings["peer"], "sizes": settings["sizes"]}
+        if settings["options"].get("recipe") == "translation":
+            peer["given"] = {"unpadded": True}
         options[case] = {**settings["options"], "peer": peer}
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=1, folder=folder, pairs=[],

@@ -92,22 +92,26 @@ STEPS = {
                 "grad_accumulation": 1,
             },
             "intel": INTEL,
+            "packed": {"packed": True},
         },
         "dropped": {"huge": HUGE},
         "launch": True,
         "peer": "Translator",
         "sizes": {"layers": 3, "units": 256, "heads": 4, "hidden": 1024, "dropout": 0.1},
         "peers": SENTENCE_PEERS,
-        "headline": "best",
+        "headline": "best-unpadded",
         "target": 1.2,
     },
 }
 
-# One switch of a case's last arm, alone: without it and with it, beside peers that have it, if any.
+PADDED = {"packed": False}
+# One switch of a case's last arm, alone: without it and with it, beside peers that have it, if any;
+# all of mxopt's arms with the changes of ``base``.
 ALONE = {
     "transformer-bfloat16": {
         "title": "The same Transformer, products in bfloat16",
         "case": "transformer",
+        "base": PADDED,
         "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
         "peers": BFLOAT16_PEERS,
         "headline": "best-autocast",
@@ -115,9 +119,17 @@ ALONE = {
     "transformer-kernels": {
         "title": "The same Transformer, by MXNet's operators and by kernels",
         "case": "transformer",
+        "base": PADDED,
         "changes": {"operators": {"kernels": False}, "kernels": {}},
         "peers": {},
         "headline": "operators",
+    },
+    "transformer-packed": {
+        "title": "The same Transformer, with padding and without",
+        "case": "transformer",
+        "changes": {"padded": PADDED, "packed": {}},
+        "peers": {},
+        "headline": "padded",
     },
     "mobilenet-kernels": {
         "title": "The same MobileNetV2, its blocks by MXNet's operators and by kernels",

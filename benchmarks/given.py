@@ -19,6 +19,8 @@ GIVEN = {
     "shared_dropout": "dropout of layers drawn from 512 shared rows, as mxopt's `cpu_operators`",
     "fused_loss": "projection and loss in one function that computes the gradient with the loss, "
     "as mxopt's `loss=fused`, and leaves out padding",
+    "unpadded": "padding left out of everything but attention, by indices of the real words, as "
+    "mxopt's `packed`",
     "bfloat16": '`torch.set_float32_matmul_precision("medium")`, which allows products of float32 '
     "matrices to round to bfloat16; PyTorch 2.13 did not round them where this was tried",
     "autocast": "`torch.autocast` to bfloat16: products, and most of what lies between them",
@@ -29,7 +31,8 @@ GIVEN = {
 ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, gradients set to
 none, activations in place, queries, keys and values projected by one product, masks computed once a
 batch and added by the product that computes the scores, and mxopt's own batches: the same sentences
-in buckets, padded to the same few shapes. In the untimed epoch it sees the largest batch first.
+in buckets, padded to the same few shapes. (mxopt's `packed` leaves the padding out of the same
+batches, and so does `unpadded`.) In the untimed epoch it sees the largest batch first.
 Targets are int64, the only type that PyTorch's loss takes; reading them is not timed.
 
 What mxopt does and PyTorch is not given: its rewrites of a network's graph and its space-to-batch,
@@ -56,6 +59,7 @@ SENTENCE_PEERS = {
     "tuned-compile": {**TUNED, **COMPILE},
     "best": BY_HAND,
     "best-halves": {**BY_HAND, **HALVES},
+    "best-unpadded": {**BY_HAND, "unpadded": True},
 }
 # In lower precision, or allowed to be; `best` shows what that gives.
 BFLOAT16_PEERS = {

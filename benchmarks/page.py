@@ -38,7 +38,7 @@ is thus chosen by its result, in PyTorch's favour; if it is faster than mxopt, t
 *Share of the ceiling* is the network's arithmetic (three times the multiplications and additions of
 the unmodified network's forward pass, as counted by PyTorch) divided by the highest rate that a
 library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
-counted."""
+counted; padding of sentences is not, except in records that have no arm `packed`."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 ABOUT_OLD = """These records were made with mxopt 0.1, and are shown for what was not measured
 anew. Its arms of PyTorch had less than *What PyTorch is given* says of every arm: three products

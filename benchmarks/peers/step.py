@@ -79,8 +79,9 @@ def main() -> None:
 def make_network(job):
     """Return the job's network with mxopt's weights, in the job's memory layout."""
     given, sizes = job.get("given", {}), job["sizes"]
-    if given.get("shared_dropout"):
-        sizes = {**sizes, "shared_dropout": True}
+    for choice in ("shared_dropout", "unpadded"):
+        if given.get(choice):
+            sizes = {**sizes, choice: True}
     net = getattr(networks, job["network"])(**sizes)
     networks.carry_over(net, dict(np.load(Path(job["exchange"]) / "weights.npz")))
     return net.to(memory_format=torch.channels_last) if given.get("channels_last") else net
@@ -172,10 +173,12 @@ def check(net, batch, expected, loss) -> float:
     net.eval()
     with torch.no_grad():
         found = net(*(batch[:1] if loss is image_loss else batch[:4])).numpy()
-    real = np.ones(found.shape[:2], bool)
+    real = np.ones(expected.shape[:2], bool)
     if loss is sentence_loss:
-        real = np.arange(found.shape[1]) < batch[3].numpy()[:, None]
-    difference = float(np.abs(found - expected)[real].max())
+        real = np.arange(expected.shape[1]) < batch[3].numpy()[:, None]
+    if found.ndim == expected.ndim:
+        found = found[real]
+    difference = float(np.abs(found - expected[real]).max())
     if not difference < TOLERANCE * max(1.0, float(np.abs(expected).max())):
         sys.exit(f"the peer's scores differ from MXNet's by {difference}")
     return difference
@@ -214,13 +217,10 @@ def sentence_loss(net, batch):
         batch: the network's inputs (source, target, and the lengths of both), then the labels.
     """
     *inputs, words = batch
-    padding = torch.arange(words.shape[1]) >= inputs[3][:, None]
-    return functional.cross_entropy(
-        net(*inputs).flatten(0, 1),
-        words.masked_fill(padding, -100).flatten(),
-        label_smoothing=SMOOTHING,
-        reduction="sum",
-    )
+    real = torch.arange(words.shape[1]) < inputs[3][:, None]
+    words = words[real] if net.unpadded else words.masked_fill(~real, -100).flatten()
+    scores = net(*inputs).flatten(0, -2)
+    return functional.cross_entropy(scores, words, label_smoothing=SMOOTHING, reduction="sum")
 
 
 def projected_loss(net, batch):
@@ -233,9 +233,10 @@ def projected_loss(net, batch):
     *inputs, words = batch
     real = torch.arange(words.shape[1]) < inputs[3][:, None]
     last = net.projection
-    return ProjectedLoss.apply(
-        net.states(*inputs)[real], last.weight, last.bias, words[real], SMOOTHING
-    )
+    states = net.states(*inputs)
+    if not net.unpadded:
+        states = states[real]
+    return ProjectedLoss.apply(states, last.weight, last.bias, words[real], SMOOTHING)
 
 
 if __name__ == "__main__":

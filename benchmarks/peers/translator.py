@@ -14,6 +14,33 @@ NEVER = -1e4  # added to a masked attention score, as mxopt's network does
 ROWS = 512  # of shared dropout, as in mxopt
 
 
+class Rows:
+    """Which words of padded sentences are computed: all, or only real ones, one after the other.
+
+    Args:
+        ids: (samples, length).
+        lengths: words that are not padding, (samples,).
+        unpadded: whether padding is left out.
+    """
+
+    def __init__(self, ids, lengths, unpadded):
+        self.shape, self.index = ids.shape, None
+        if unpadded:
+            real = torch.arange(ids.shape[1]) < lengths[:, None]
+            self.index = real.flatten().nonzero()[:, 0]
+
+    def taken(self, x):
+        """Return (samples, length, ...) as it is, or the real words of it, (words, ...)."""
+        return x if self.index is None else x.flatten(0, 1).index_select(0, self.index)
+
+    def padded(self, x):
+        """Undo :meth:`taken`, with zeros at padding."""
+        if self.index is None:
+            return x
+        whole = x.new_zeros(self.shape.numel(), *x.shape[1:])
+        return whole.index_copy(0, self.index, x).unflatten(0, self.shape)
+
+
 class Drop(nn.Module):
     """Dropout; if ``rows`` is set, each position takes one of these random rows, as in mxopt."""
 
@@ -24,7 +51,7 @@ class Drop(nn.Module):
     def forward(self, x):
         if self.rows is None or not self.training:
             return functional.dropout(x, self.probability, self.training)
-        return x * functional.embedding(torch.randint(len(self.rows), x.shape[:2]), self.rows)
+        return x * functional.embedding(torch.randint(len(self.rows), x.shape[:-1]), self.rows)
 
 
 class Attention(nn.Module):
@@ -39,19 +66,20 @@ class Attention(nn.Module):
         else:
             self.proj_query_key_value = nn.Linear(units, 3 * units, bias=False)
 
-    def forward(self, x, memory, mask):
+    def forward(self, x, memory, mask, own, others):
         def split(y):
             return y.unflatten(2, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
 
         if self.crossed:
-            parts = self.proj_query(x), *self.proj_key_value(memory).chunk(2, 2)
+            read = others.padded(self.proj_key_value(memory))
+            parts = own.padded(self.proj_query(x)), *read.chunk(2, 2)
         else:
-            parts = self.proj_query_key_value(x).chunk(3, 2)
+            parts = own.padded(self.proj_query_key_value(x)).chunk(3, 2)
         query, key, value = map(split, parts)
         scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
         weights = functional.dropout(scores.softmax(2), self.dropout, self.training)
         read = torch.bmm(weights, value)
-        return read.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
+        return own.taken(read.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2))
 
 
 class FeedForward(nn.Module):
@@ -77,8 +105,8 @@ class EncoderCell(nn.Module):
         self.layer_norm, self.drop = nn.LayerNorm(units), Drop(dropout)
         self.ffn = FeedForward(units, hidden, dropout)
 
-    def forward(self, x, mask):
-        read = self.proj(self.attention_cell(x, x, mask))
+    def forward(self, x, own, mask):
+        read = self.proj(self.attention_cell(x, x, mask, own, own))
         return self.ffn(self.layer_norm(self.drop(read) + x))
 
 
@@ -95,10 +123,10 @@ class DecoderCell(nn.Module):
         self.drop = Drop(dropout)
         self.ffn = FeedForward(units, hidden, dropout)
 
-    def forward(self, x, memory, causal, across):
-        read = self.proj_in(self.attention_cell_in(x, x, causal))
+    def forward(self, x, own, memory, others, causal, across):
+        read = self.proj_in(self.attention_cell_in(x, x, causal, own, own))
         x = self.layer_norm_in(self.drop(read) + x)
-        read = self.proj_inter(self.attention_cell_inter(x, memory, across))
+        read = self.proj_inter(self.attention_cell_inter(x, memory, across, own, others))
         return self.ffn(self.layer_norm_inter(self.drop(read) + x))
 
 
@@ -112,26 +140,30 @@ class Half(nn.Module):
         cells = [cell(units, heads, hidden, dropout) for _ in range(layers)]
         self.transformer_cells = nn.ModuleList(cells)
 
-    def forward(self, x, *others):
-        x = x * x.shape[2] ** 0.5 + self.position_weight[: x.shape[1]]
+    def forward(self, x, rows, *others):
+        positions = self.position_weight[: rows.shape[1]].expand(*rows.shape, -1)
+        x = x * x.shape[-1] ** 0.5 + rows.taken(positions)
         x = self.layer_norm(self.drop(x))
         for cell in self.transformer_cells:
-            x = cell(x, *others)
+            x = cell(x, rows, *others)
         return x
 
 
 class Translator(nn.Module):
     """Encoder and decoder; one embedding serves both languages and the output.
 
-    The output has shape (samples, target length, vocabulary).
+    The output has shape (samples, target length, vocabulary), or, ``unpadded``, (real target words,
+    vocabulary).
     """
 
     def __init__(
-        self, vocabulary, layers, units, heads, hidden, dropout, longest, shared_dropout=False
-    ):
+        self, vocabulary, layers, units, heads, hidden, dropout, longest, shared_dropout=False,
+        unpadded=False,
+    ):  # fmt: skip
         super().__init__()
         sizes = (layers, units, heads, hidden, dropout, longest)
         self.heads, self.dropout, self.shared_dropout = heads, dropout, shared_dropout
+        self.unpadded = unpadded
         self.encoder, self.decoder = Half(EncoderCell, *sizes), Half(DecoderCell, *sizes)
         self.source_embedding = self.target_embedding = nn.Embedding(vocabulary, units)
         self.projection = nn.Linear(units, vocabulary)
@@ -141,7 +173,7 @@ class Translator(nn.Module):
         return self.projection(self.states(*inputs))
 
     def states(self, source, target, source_length, target_length):
-        """Return the decoder's output, (samples, target length, units).
+        """Return the decoder's output, (samples, target length, units) or (real words, units).
 
         Args:
             source: ids, (samples, source length).
@@ -159,8 +191,11 @@ class Translator(nn.Module):
         padding = padding[:, None].repeat_interleave(self.heads, 0)
         steps = torch.arange(target.shape[1])
         causal = (steps > steps[:, None]).float()[None] * NEVER
-        memory = self.encoder(self.source_embedding(source), padding)
-        return self.decoder(self.target_embedding(target), memory, causal, padding)
+        sources = Rows(source, source_length, self.unpadded)
+        targets = Rows(target, target_length, self.unpadded)
+        memory = self.encoder(self.source_embedding(sources.taken(source)), sources, padding)
+        words = self.target_embedding(targets.taken(target))
+        return self.decoder(words, targets, memory, sources, causal, padding)
 
 
 class ProjectedLoss(torch.autograd.Function):

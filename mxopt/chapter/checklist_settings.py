@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mxopt.chapter.guide_settings import CORES
+
 # What both guides train unless they say otherwise.
 _GARMENTS = {
     "optimizer": "adam",
@@ -22,13 +24,14 @@ _LARGE = {
 
 # In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
 # milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
-# ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings;
-# ``large`` the rates of optimizers with large batches, ``shares`` those of the weights that are
-# pruned, as in the checklist; ``network`` is deployed for single samples, ``small_network`` for
-# many, each ``deployed`` times; ``cases`` is the number of seeds for which suggested rates are
-# compared with a grid, and ``rounded``, ``efficient``, ``calibrated`` and ``stored`` those of
-# trainings that simulate integers, of networks of several sizes, of calibrations with few
-# photographs, and of readings of what is stored smaller or in several files.
+# ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings,
+# ``shrinking`` switches of the last ones, ``shares`` those of the weights that are pruned, as in
+# the checklist; ``large`` the rates of optimizers with large batches; ``network`` is deployed for
+# single samples, ``small_network`` for many, each ``deployed`` times; ``cases`` is the number of
+# seeds for which suggested rates are compared with a grid, and ``rounded``, ``efficient``,
+# ``calibrated`` and ``stored`` those of trainings that simulate integers, of networks of several
+# sizes, of calibrations with few photographs, and of readings of what is stored smaller or in
+# several files.
 _CHECKLIST = {
     "repeats": 3,
     "seeds": 3,
@@ -44,6 +47,7 @@ _CHECKLIST = {
     "side": 56,
     "products": {"units": 500, "times": 20},
     "smaller": {"limit": 3_200},
+    "shrinking": {"epochs": 3, "hybridize": "static", "cpu_threads": CORES},
     "shares": (0.75,),
     "narrow_to": [16, 32],
     "deployed": 3,
@@ -56,7 +60,7 @@ _CHECKLIST = {
         "repeats": 6,
         "channels": (16, 24, 32, 40, 48, 56, 64, 72, 80),
         "finder": {"limit": 9_600},
-        "smaller": {"limit": 9_600},
+        "smaller": {},
         "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 9_600, "batch": 32},
         "cases": 6,
         "curriculum": {"limit": 19_200, "goal": 0.87},

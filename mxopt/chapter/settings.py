@@ -34,9 +34,10 @@ SETTINGS = {
             "chart_repeats": 1,
             "training": {"network": "tiny", "size": 96, "limit": 40},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.1, "momentum": 0.9},
+            "long": {},
         },
         "cpu": {
-            "repeats": 6,
+            "repeats": 3,
             "elementwise": {"size": 2000, "rounds": 10},
             "chains": {"size": 700, "length": 40},
             "loading": {"size": 480},
@@ -46,6 +47,7 @@ SETTINGS = {
             "chart_repeats": 1,
             "training": {"network": "tiny", "size": 160},
             "plan": {"batch_size": 4, "epochs": 4, "learning_rate": 0.1, "momentum": 0.9},
+            "long": {"repeats": 6},
         },
         "gpu": {
             "repeats": 6,
@@ -58,6 +60,7 @@ SETTINGS = {
             "chart_repeats": 2,
             "training": {"network": "deeplab_resnet101", "size": 480},
             "plan": {"batch_size": 4, "epochs": 10, "learning_rate": 0.1, "hybridize": "static"},
+            "long": {},
         },
     },
     # ``speed`` are levers that make an epoch faster, ``learning`` those that change what an epoch
@@ -89,7 +92,7 @@ SETTINGS = {
         },
         "cpu": {
             "repeats": 3,
-            "checks": 4,
+            "checks": 2,
             "training": {"network": "deeplab_mobilenetv2", "size": 480, "reset_head": True},
             "plan": {"batch_size": 4, "epochs": 3, "learning_rate": 0.01},
             "speed": {
@@ -117,15 +120,17 @@ SETTINGS = {
             "goal": 0.875,
             "margin": 0.01,
             "ladder": {"limit": 8, "epochs": 2},
-            "others": {
-                "openmp": "intel",
-                "affinity": "compact",
-                "batch_size": 8,
-                "progressive_resizing": 320,
-                "relu6_stages": 7,
-            },
+            "others": {"openmp": "intel", "relu6_stages": 7},
             "long": {
                 "repeats": 6,
+                "checks": 4,
+                "others": {
+                    "openmp": "intel",
+                    "affinity": "compact",
+                    "batch_size": 8,
+                    "progressive_resizing": 320,
+                    "relu6_stages": 7,
+                },
                 "measured": ("launch", "after"),
                 "kept_goal": 0.89,
                 "kept_repeats": 3,
@@ -201,7 +206,7 @@ SETTINGS = {
             "training": {"vocabulary": 4000, "layers": 2, "units": 128, "hidden": 512},
             "plan": {"optimizer": "adam", "batch_size": 128, "epochs": 1, "learning_rate": 0.002},
             "speed": TRANSLATION_LEVERS,
-            "equal": {"limit": 4000},
+            "equal": {"limit": 3000},
             "margin": 1,
             "goal": 20,
             "goal_epochs": {"after": 2},
@@ -219,6 +224,7 @@ SETTINGS = {
             },
             "ladder": {"limit": 640, "epochs": 2},
             "long": {
+                "equal": {"limit": 4000},
                 "goal_epochs": {"before": 3, "after": 3},
                 "goal_repeats": 3,
                 "ablation": {

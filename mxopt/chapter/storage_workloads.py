@@ -28,6 +28,7 @@ def photographs(
     cold: bool = False,
     size: int = 240,
     limit: int | None = None,
+    root: str | None = None,
     **options,
 ) -> dict:
     """Read the photographs for training once, and score a network on those for the test.
@@ -43,6 +44,7 @@ def photographs(
         cold: whether the files are dropped from the system's cache before.
         size: side of the square that images are cropped to, in pixels.
         limit: maximum number of samples in each split; None for all.
+        root: a folder in Penn-Fudan's layout; None takes Penn-Fudan.
         **options: further options of the recipe ``segmentation``, such as ``network``; it is not
             trained.
 
@@ -65,11 +67,13 @@ def photographs(
         raise PlanError(f"storage={storage!r} is not a choice; take one of files, records")
     if storage == "files" and (side or quality):
         raise PlanError("side and quality are those of records; take storage='records'")
-    made = recipes.load("segmentation", size=size, limit=limit, **options)
+    if "classes" in options:
+        raise PlanError("classes are those of masks in folders; leave them out for Penn-Fudan's")
+    made = recipes.load("segmentation", size=size, limit=limit, root=root, **options)
     data = made.data()
     with tempfile.TemporaryDirectory() as folder:
         if storage == "files":
-            pairs = PennFudan("train").files()[:limit]
+            pairs = PennFudan("train", root).files()[:limit]
             paths = [path for pair in pairs for path in pair]
         else:
             data = _in_records(data, Path(folder), side, quality)

@@ -41,23 +41,42 @@ def residual_norm(F, x, change, gamma, beta, draws, **settings):
     return F.mxopt_residual_norm(x, change, identity(gamma), identity(beta), draws, **settings)
 
 
-def attention(F, query, memory, lengths, draws, **settings):
+def positions(F, ids, lengths, longest: int):
+    """Return the position of each word in its sentence, -1 for padding: (rows, length).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        ids: (sentences, length) float32; or (1, words), all sentences one after the other.
+        lengths: (sentences,) float32, words that are not padding.
+        longest: number of words that a sentence may have.
+    """
+    return F.mxopt_positions(ids, lengths, longest=longest)
+
+
+def attention(F, query, memory, query_lengths, lengths, draws, **settings):
     """Return scaled dot-product attention of several heads: (samples, queries, units).
+
+    Samples that are not padded can be given in one row, one after the other: then ``query`` is (1,
+    all queries, units) and ``memory`` (1, all keys, 2 * units), and the lengths divide them.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.
         query: (samples, queries, units) float32; each head has consecutive units.
         memory: keys and values beside each other, (samples, keys, 2 * units).
-        lengths: (samples,), keys that are not padding; not read with ``causal=1``.
+        query_lengths: (samples,), queries that are not padding; read for samples in one row only.
+        lengths: (samples,), keys that are not padding; of padded samples not read with
+            ``causal=1``.
         draws: as for :func:`residual_norm`.
         **settings: ``heads``, ``causal`` (1: a query sees the keys up to its own position),
             ``dropout`` and ``salt``.
     """
-    return F.mxopt_attention(query, memory, lengths, draws, own=0, **settings)
+    return F.mxopt_attention(query, memory, query_lengths, lengths, draws, own=0, **settings)
 
 
 def self_attention(F, projected, lengths, draws, **settings):
     """Return the attention of words to each other: (samples, length, units).
+
+    Samples can be in one row, as for :func:`attention`.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.

@@ -78,8 +78,9 @@ def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
     if kind == "batch_dot":
         return _size(output) * inputs[0][-2 if own.get("transpose_a") else -1]
     if kind == "mxopt_attention":  # scores, and their product with the values
-        keys = inputs[0 if own.get("own") else 1][1]
-        return 2 * _size(output) * keys
+        memory, lengths = (inputs[0], inputs[1]) if own.get("own") else inputs[1:3]
+        # All keys of a sample; their mean where samples are in one row, without padding.
+        return 2 * _size(output) * memory[0] * memory[1] // lengths[0]
     if kind == "mxopt_inverted_residual":
         *first, depthwise, _, projection, _ = inputs[1:]
         expanded = _size(inputs[0]) * first[0][0] if first else 0

@@ -63,7 +63,15 @@ def test_a_switch_alone_is_measured_beside_the_last_arm_and_its_peers(monkeypatc
     name = list(case["levers"])[-1]
     unchanged = next(arm for arm, change in own["changes"].items() if not change)
     assert found["arms"][unchanged] == last["arms"][name]
-    assert found["arm_options"][unchanged] == last["arm_options"][name]
+    base = own.get("base", {})
+    assert found["arm_options"][unchanged] == {**last["arm_options"][name], **base}
+    [(first, one), (second, other)] = own["changes"].items()
+    changed = found["arms"][first].diff(found["arms"][second]).keys() | {
+        key for key in {**one, **other}
+        if found["arm_options"][first].get(key) != found["arm_options"][second].get(key)
+    }  # fmt: skip
+    assert changed == one.keys() | other.keys()
+    assert len(changed) == 1
     assert set(found["headline"]) <= set(found["pairs"])
     assert {
         arm: own["peer"]["given"] for arm, own in found["arm_options"].items() if "peer" in own
@@ -80,6 +88,7 @@ def test_every_network_has_a_tuned_peer_and_one_that_does_what_the_last_arm_does
         assert parts in {own.get("accumulation", 1) for own in peers}
         if levers.get("cpu_operators"):
             assert any(own.get("shared_dropout") and own.get("fused_loss") for own in peers)
+        assert any(own.get("unpadded", False) == levers.get("packed", False) for own in peers)
 
 
 def test_the_page_explains_all_that_arms_are_given():
@@ -108,7 +117,7 @@ def test_the_table_names_what_each_arm_was_given_in_old_records_too():
 
 
 @needs_peers
-def test_the_fused_loss_has_the_plain_losss_value_and_gradients():
+def test_fused_or_without_padding_the_loss_has_the_same_value_and_gradients():
     code = """
 import json, torch, step
 from networks import Translator
@@ -117,15 +126,19 @@ net = Translator(50, 1, 16, 2, 32, 0.0, 9)
 words = [torch.randint(50, (3, 7)) for _ in range(3)]
 batch = words[0], words[1], torch.tensor([7, 4, 2]), torch.tensor([7, 5, 1]), words[2]
 found = []
-for loss in step.sentence_loss, step.projected_loss:
+for loss, net.unpadded in (
+    (step.sentence_loss, False), (step.projected_loss, False),
+    (step.sentence_loss, True), (step.projected_loss, True),
+):
     net.zero_grad()
     value = loss(net, batch)
     (2 * value).backward()
     found.append([value.detach()] + [p.grad for p in net.parameters()])
-print(json.dumps([float((a - b).abs().max() / a.abs().max()) for a, b in zip(*found)]))
+print(json.dumps([float((a - b).abs().max() / a.abs().max())
+                  for other in found[1:] for a, b in zip(found[0], other)]))
 """
     differences = in_peers(code)
-    assert len(differences) > 20
+    assert len(differences) > 60
     assert max(differences) < 1e-5
 
 
@@ -147,7 +160,9 @@ print(json.dumps([float((x == 0).float().mean()), float(x.mean()), bool((x[0] ==
 
 
 @needs_peers
-@pytest.mark.parametrize("name", ["eager", "best-halves", "best-bfloat16", "best-autocast"])
+@pytest.mark.parametrize(
+    "name", ["eager", "best-halves", "best-unpadded", "best-bfloat16", "best-autocast"]
+)
 def test_a_peer_trains_like_mxopt_with_what_it_is_given(monkeypatch, tmp_path, name):
     monkeypatch.setenv(arms.EXCHANGE, str(tmp_path))
     events = []

@@ -1,11 +1,14 @@
 """The workloads of stored photographs and of several record files compute what they say."""
 
+import shutil
+
 import pytest
 
 from mxopt import Plan
 from mxopt.chapter import storage_workloads
 from mxopt.chapter.storage_workloads import photographs, several
 from mxopt.core.errors import PlanError
+from mxopt.data import sources
 
 PLAN = Plan(batch_size=4, transforms="opencv")
 PEOPLE = {"network": "tiny", "size": 32, "limit": 3}
@@ -31,6 +34,17 @@ def test_photographs_in_records_are_scored_as_the_files_are():
     assert files["bytes"] > 0
 
 
+def test_photographs_of_a_given_folder_are_counted_and_read(tmp_path):
+    found = sources.stand_in("penn-fudan").path
+    shutil.copytree(found, tmp_path / "own")
+    images = sorted((tmp_path / "own").rglob("*.png"))
+    before = photographs(PLAN, unused, root=str(tmp_path / "own"), **PEOPLE)["bytes"]
+    for path in images:
+        path.write_bytes(path.read_bytes() + bytes(100))  # ignored by readers of PNG
+    after = photographs(PLAN, unused, root=str(tmp_path / "own"), cold=True, **PEOPLE)["bytes"]
+    assert after - before == 100 * 2 * PEOPLE["limit"]
+
+
 def test_smaller_photographs_have_fewer_bytes_and_other_pixels():
     whole, small, coarse = (
         photographs(PLAN, unused, "records", **how, **PEOPLE)
@@ -45,6 +59,8 @@ def test_photographs_refuse_what_they_cannot_store():
         photographs(PLAN, unused, "tape", **PEOPLE)
     with pytest.raises(PlanError, match="side and quality are those of records"):
         photographs(PLAN, unused, quality=95, **PEOPLE)
+    with pytest.raises(PlanError, match="leave them out for Penn-Fudan's"):
+        photographs(PLAN, unused, classes=3, **PEOPLE)
 
 
 @pytest.mark.parametrize(

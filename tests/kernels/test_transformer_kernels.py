@@ -1,5 +1,7 @@
 """The kernels of a Transformer's layers beside MXNet's operators, with and without dropout."""
 
+import contextlib
+
 import mxnet as mx
 import numpy as np
 import pytest
@@ -77,7 +79,7 @@ def test_attention(samples, queries, keys, units, heads, causal):
     settings = {"heads": heads, "causal": causal, "dropout": 0.1}
     found = outputs_and_gradients(
         lambda q, k, v: operators.attention(
-            nd, q, nd.concat(k, v, dim=2), lengths, NONE, **settings
+            nd, q, nd.concat(k, v, dim=2), lengths, lengths, NONE, **settings
         ),
         arrays,
     )
@@ -90,6 +92,75 @@ def test_attention(samples, queries, keys, units, heads, causal):
             arrays,
         )
         compare(expected, found)
+
+
+def in_one_row(array, lengths):
+    """Return the first words of each sample, (1, words, units)."""
+    rows = [row[: int(n)] for row, n in zip(array, lengths.asnumpy())]
+    return nd.concat(*rows, dim=0).expand_dims(0)
+
+
+def arranged(packed, queries, keys, operator):
+    """Return ``operator`` of padded arrays as a function, which may put their samples in a row."""
+
+    def compute(q, *memory):
+        arrays = [q, nd.concat(*memory, dim=2)] if memory else [q]
+        if packed:
+            arrays = [in_one_row(*pair) for pair in zip(arrays, (queries, keys))]
+            return operator(*arrays)
+        return in_one_row(operator(*arrays), queries)
+
+    return compute
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_attention_of_samples_in_one_row(causal, dropout):
+    # Where all samples have the full length, even the dropped elements are the same.
+    short, full = ([3, 9, 1, 6], [2, 1, 8, 5]), ([9] * 4, [8] * 4)
+    given = draws() if dropout else NONE
+    queries, keys = map(nd.array, full if dropout else short)
+    settings = {"heads": 4, "dropout": dropout}
+    arrays = [drawn(4, 9, 64), drawn(4, 8, 64, seed=1), drawn(4, 8, 64, seed=2)]
+
+    def across(q, memory):
+        return operators.attention(nd, q, memory, queries, keys, given, **settings)
+
+    def own(words):
+        return operators.self_attention(nd, words, queries, given, causal=causal, **settings)
+
+    for operator, inputs in ((across, arrays), (own, [drawn(4, 9, 192, seed=3)])):
+        expected, found = (
+            outputs_and_gradients(arranged(packed, queries, keys, operator), inputs)
+            for packed in (False, True)
+        )
+        compare(expected, found)
+
+
+def test_lengths_that_do_not_divide_the_row_are_refused():
+    def attended(*lengths):
+        return operators.self_attention(nd, drawn(1, 7, 48), nd.array(lengths), NONE)
+
+    def positions():
+        return operators.positions(nd, nd.ones((1, 7)), nd.array([2, 5]), 4)
+
+    for compute, says in (
+        (lambda: attended(3, 3), "add up"),
+        (lambda: attended(3, 5), "add up"),
+        (positions, "longer than the 4 that this network has positions for"),
+    ):
+        with pytest.raises(mx.MXNetError, match=says):
+            compute().wait_to_read()
+        with contextlib.suppress(mx.MXNetError):
+            nd.waitall()  # or the next test might get the error again
+
+
+def test_positions_of_words():
+    lengths = nd.array([2, 4, 1])
+    padded = operators.positions(nd, nd.ones((3, 5)), lengths, 4).asnumpy()
+    assert padded.tolist() == [[0, 1, -1, -1, -1], [0, 1, 2, 3, -1], [0, -1, -1, -1, -1]]
+    row = operators.positions(nd, nd.ones((1, 7)), lengths, 4).asnumpy()
+    assert row.tolist() == [[0, 1, 0, 1, 2, 3, 0]]
 
 
 def draws():
@@ -148,7 +219,7 @@ def test_attention_with_dropout_beside_differences():
 
     def compute(q, k, v):
         memory = nd.concat(k, v, dim=2)
-        return operators.attention(nd, q, memory, lengths, given, heads=2, dropout=0.3)
+        return operators.attention(nd, q, memory, lengths, lengths, given, heads=2, dropout=0.3)
 
     _, *gradients = outputs_and_gradients(compute, arrays)
     head = np.random.RandomState(1).randn(2, 4, 32)
@@ -179,6 +250,8 @@ def test_shapes_that_do_not_fit_are_refused():
         (drawn(2, 3, 64), ones, 5),
     ):
         with pytest.raises(mx.MXNetError):
-            operators.attention(nd, words, memory, lengths, NONE, heads=heads)
+            operators.attention(nd, words, memory, lengths, lengths, NONE, heads=heads)
+    with pytest.raises(mx.MXNetError):
+        operators.attention(nd, words, drawn(2, 3, 64), nd.ones(3), ones, NONE)
     with pytest.raises(mx.MXNetError):
         operators.self_attention(nd, drawn(2, 3, 64), ones, NONE)  # not a multiple of three

@@ -49,7 +49,7 @@ def test_attention_of_both_forms():
         def hybrid_forward(self, F, words, others, lengths):
             draws = F.ones(64)
             both = F.concat(others, others, dim=2)
-            read = ops.attention(F, words, both, lengths, draws, heads=2)
+            read = ops.attention(F, words, both, lengths, lengths, draws, heads=2)
             three = F.concat(read, read, read, dim=2)
             return ops.self_attention(F, three, lengths, draws, heads=2)
 
@@ -58,6 +58,12 @@ def test_attention_of_both_forms():
     # scores of each pair of words, and their product with the values: 8 multiplications each
     assert across.multiply_adds == 2 * 3 * 5 * 7 * 8
     assert own.multiply_adds == 2 * 3 * 5 * 5 * 8
+    # three samples in one row: seven keys each, if they are equally long
+    across, own = (
+        one for one in counted(Attention(), (1, 15, 8), (1, 21, 8), (3,)) if one.multiply_adds
+    )
+    assert across.multiply_adds == 2 * 15 * 7 * 8
+    assert own.multiply_adds == 2 * 15 * 5 * 8
 
 
 @pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")

@@ -1,8 +1,9 @@
 // Scaled dot-product attention of several heads as one operator (Vaswani et al., 2017, section 3.2):
 // scores, mask, softmax, dropout, product. Queries, keys and values stay as the dense layer before
 // them wrote them, so nothing is transposed: those of a word beside each other in one array, or, if
-// the queries are of other words, keys and values beside each other in a second one. The scores of
-// one head of one sample are in the cache, and the backward pass computes them again.
+// the queries are of other words, keys and values beside each other in a second one. Samples are
+// padded to one length, or, without padding, one after the other in a batch of one row. The scores
+// of one head of one sample are in the cache, and the backward pass computes them again.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -28,47 +29,78 @@ inline Vector exponential(Vector v) {
   return (Vector)((Integers)p + ((Integers)shifted << 23));
 }
 
+// One head of one sample: where its arrays begin, and how many queries and keys it has.
+struct Task {
+  long query, key, out;     // numbers of elements before it
+  long queries, keys, real; // `real` keys are not padding
+  long pitch;               // of a row of scores
+  uint32_t number;          // of its first score, for dropout
+};
+
 struct Heads {
-  const float *query, *key, *value, *lengths, *draws;
-  long samples, queries, keys, units, heads, width, pitch;  // of a row of scores
+  const float *query, *key, *value, *draws;
+  long samples, units, heads, width, size = 0;  // of the largest task's scores
   long query_row, key_row;  // from a word's queries to the next word's; the same of keys and values
-  bool own, causal;
+  bool own, causal, whole;  // every word belongs to a sample
   float probability, scale;
   long salt;
+  std::vector<Task> tasks;
 
   Heads(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
     own = attribute(attributes, "own", 0);
     const MXTensor &asking = tensors[first], &asked = tensors[own ? first : first + 1];
-    samples = asking.shape[0], queries = asking.shape[1], keys = asked.shape[1];
     query_row = asking.shape[2], key_row = asked.shape[2];
     units = key_row / (own ? 3 : 2);
     query = tensors[first].data<float>();
     key = own ? query + units : tensors[first + 1].data<float>();
     value = key + units;
-    lengths = tensors[first + 2 - own].data<float>();
-    draws = tensors[first + 3 - own].data<float>();
+    const size_t after = own ? first + 1 : first + 2;
+    draws = tensors[own ? after + 1 : after + 2].data<float>();
     heads = attribute(attributes, "heads", 1);
-    width = units / heads, pitch = (keys + kLanes - 1) / kLanes * kLanes;
+    width = units / heads;
     causal = attribute(attributes, "causal", 0);
     probability = attribute(attributes, "dropout", 0.0);
     salt = attribute(attributes, "salt", 0);
     scale = 1 / std::sqrt(static_cast<float>(width));
+    samples = tensors[after].shape[0];
+    divide(asking.shape, asked.shape, tensors[after].data<float>(),
+           tensors[own ? after : after + 1].data<float>());
   }
 
-  // Where a head of a sample begins, in an array of (samples, length, row).
-  long place(long task, long length, long row) const {
-    return task / heads * length * row + task % heads * width;
+  // Lists the tasks, from the lengths of the samples' queries and keys.
+  void divide(const std::vector<int64_t>& asking, const std::vector<int64_t>& asked,
+              const float* query_lengths, const float* key_lengths) {
+    const bool packed = asking[0] != samples;
+    long query_at = 0, key_at = 0;
+    uint32_t number = 0;
+    for (long sample = 0; sample < samples; ++sample) {
+      Task task;
+      task.keys = packed ? static_cast<long>(key_lengths[sample]) : asked[1];
+      task.real = std::min<long>(task.keys, key_lengths[sample]);
+      task.queries = packed ? static_cast<long>(query_lengths[sample]) : asking[1];
+      task.pitch = (task.keys + kLanes - 1) / kLanes * kLanes;
+      size = std::max(size, task.queries * task.pitch);
+      for (long head = 0; head < heads; ++head, number += task.queries * task.pitch) {
+        task.query = query_at * query_row + head * width;
+        task.key = key_at * key_row + head * width;
+        task.out = query_at * units + head * width;
+        task.number = number;
+        tasks.push_back(task);
+      }
+      query_at += task.queries, key_at += task.keys;
+    }
+    whole = !packed || (query_at == asking[1] && key_at == asked[1]);
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
-  void weights(long task, float* to) const {
-    std::fill(to, to + queries * pitch, 0.0f);
-    inner(queries, keys, width, query + place(task, queries, query_row), query_row,
-          key + place(task, keys, key_row), key_row, to, pitch);
-    const long real = std::min(keys, static_cast<long>(lengths[task / heads]));
-    for (long q = 0; q < queries; ++q) {
+  void weights(const Task& task, float* to) const {
+    const long keys = task.keys, pitch = task.pitch;
+    std::fill(to, to + task.queries * pitch, 0.0f);
+    inner(task.queries, keys, width, query + task.query, query_row, key + task.key, key_row, to,
+          pitch);
+    for (long q = 0; q < task.queries; ++q) {
       float* row = to + q * pitch;
-      const long seen = causal ? std::min(keys, q + 1) : real;
+      const long seen = causal ? std::min(keys, q + 1) : task.real;
       std::fill(row + seen, row + pitch, -1e30f);
       float largest = -1e30f;
       for (long k = 0; k < seen; ++k) largest = std::max(largest, row[k]);
@@ -86,10 +118,10 @@ struct Heads {
   }
 
   // Applies dropout to a task's (queries, pitch).
-  void drop(const Dropout& dropout, long task, const float* from, float* to) const {
-    for (long n = 0; n < queries * pitch; n += kLanes) {
+  void drop(const Dropout& dropout, const Task& task, const float* from, float* to) const {
+    for (long n = 0; n < task.queries * task.pitch; n += kLanes) {
       const Vector v = load(from + n);
-      store(to + n, dropout.active() ? dropout(v, task * queries * pitch + n) : v);
+      store(to + n, dropout.active() ? dropout(v, task.number + n) : v);
     }
   }
 };
@@ -97,18 +129,22 @@ struct Heads {
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 0);
+  if (!all.whole) {
+    MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must add up to its length";
+    return MX_FAIL;
+  }
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
 #pragma omp parallel
   {
-    std::vector<float> scores(all.queries * all.pitch);
+    std::vector<float> scores(all.size);
 #pragma omp for schedule(static)
-    for (long task = 0; task < all.samples * all.heads; ++task) {
+    for (size_t number = 0; number < all.tasks.size(); ++number) {
+      const Task& task = all.tasks[number];
       all.weights(task, scores.data());
       all.drop(dropout, task, scores.data(), scores.data());
-      product(all.queries, all.width, all.keys, {scores.data(), all.pitch, 1},
-              all.value + all.place(task, all.keys, all.key_row), all.key_row,
-              out + all.place(task, all.queries, all.units), all.units, false);
+      product(task.queries, all.width, task.keys, {scores.data(), task.pitch, 1},
+              all.value + task.key, all.key_row, out + task.out, all.units, false);
     }
   }
   return MX_SUCCESS;
@@ -124,62 +160,64 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   float* dvalue = dkey + all.units;
 #pragma omp parallel
   {
-    const long size = all.queries * all.pitch;
-    std::vector<float> memory(3 * size);
-    float *weights = memory.data(), *dropped = weights + size, *gradient = dropped + size;
+    std::vector<float> memory(3 * all.size);
+    float *weights = memory.data(), *dropped = weights + all.size, *gradient = dropped + all.size;
 #pragma omp for schedule(static)
-    for (long task = 0; task < all.samples * all.heads; ++task) {
-      const long o = all.place(task, all.queries, all.units);
-      const long q = all.place(task, all.queries, all.query_row);
-      const long k = all.place(task, all.keys, all.key_row);
+    for (size_t number = 0; number < all.tasks.size(); ++number) {
+      const Task& task = all.tasks[number];
+      const long queries = task.queries, keys = task.keys, pitch = task.pitch;
+      const float* douts = dout + task.out;
       all.weights(task, weights);
       all.drop(dropout, task, weights, dropped);
-      product(all.keys, all.width, all.queries, {dropped, 1, all.pitch}, dout + o, all.units,
-              dvalue + k, all.key_row, false);
-      std::fill(gradient, gradient + size, 0.0f);
-      inner(all.queries, all.keys, all.width, dout + o, all.units, all.value + k, all.key_row,
-            gradient, all.pitch);
+      product(keys, all.width, queries, {dropped, 1, pitch}, douts, all.units, dvalue + task.key,
+              all.key_row, false);
+      std::fill(gradient, gradient + queries * pitch, 0.0f);
+      inner(queries, keys, all.width, douts, all.units, all.value + task.key, all.key_row, gradient,
+            pitch);
       all.drop(dropout, task, gradient, gradient);
-      for (long row = 0; row < all.queries; ++row) {
-        const float* p = weights + row * all.pitch;
-        float* g = gradient + row * all.pitch;
+      for (long row = 0; row < queries; ++row) {
+        const float* p = weights + row * pitch;
+        float* g = gradient + row * pitch;
         Vector total = {};
-        for (long n = 0; n < all.pitch; n += kLanes) total += load(p + n) * load(g + n);
+        for (long n = 0; n < pitch; n += kLanes) total += load(p + n) * load(g + n);
         const float mean = sum(total);
-        for (long n = 0; n < all.pitch; n += kLanes)
+        for (long n = 0; n < pitch; n += kLanes)
           store(g + n, load(p + n) * (load(g + n) - mean) * all.scale);
       }
-      product(all.queries, all.width, all.keys, {gradient, all.pitch, 1}, all.key + k, all.key_row,
-              dquery + q, all.query_row, false);
-      product(all.keys, all.width, all.queries, {gradient, 1, all.pitch}, all.query + q,
-              all.query_row, dkey + k, all.key_row, false);
+      product(queries, all.width, keys, {gradient, pitch, 1}, all.key + task.key, all.key_row,
+              dquery + task.query, all.query_row, false);
+      product(keys, all.width, queries, {gradient, 1, pitch}, all.query + task.query, all.query_row,
+              dkey + task.key, all.key_row, false);
     }
   }
-  float* dlengths = (*outputs)[2 - all.own].data<float>();
-  float* ddraws = (*outputs)[3 - all.own].data<float>();
-  std::fill(dlengths, dlengths + all.samples, 0.0f);
-  std::fill(ddraws, ddraws + kDraws, 0.0f);
+  // The lengths and the draws have no gradient.
+  for (MXTensor& output : *outputs)
+    if (output.shape.size() == 1)
+      std::fill(output.data<float>(), output.data<float>() + output.shape[0], 0.0f);
   return MX_SUCCESS;
 }
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
-  *inputs = attribute(attributes, "own", 0) ? 3 : 4, *outputs = 1;
+  *inputs = attribute(attributes, "own", 0) ? 3 : 5, *outputs = 1;
   return MX_SUCCESS;
 }
 
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
-  const unsigned own = attribute(attributes, "own", 0) != 0;
+  const bool own = attribute(attributes, "own", 0);
   const unsigned heads = attribute(attributes, "heads", 1);
-  const Shape &asking = (*inputs)[0], &asked = (*inputs)[1 - own];
+  const Shape &asking = (*inputs)[0], &asked = (*inputs)[own ? 0 : 1];
+  const Shape &lengths = (*inputs)[own ? 1 : 2], &others = (*inputs)[own ? 1 : 3];
   const unsigned parts = own ? 3 : 2;
   if (asking.size() != 3 || asked.size() != 3 || asking[0] != asked[0] || asked[2] % parts ||
       (asked[2] / parts) % heads || (!own && asking[2] != asked[2] / parts) ||
-      (*inputs)[2 - own] != Shape{asking[0]} || (*inputs)[3 - own] != Shape{kDraws}) {
+      lengths.size() != 1 || others != lengths || (asking[0] != 1 && asking[0] != lengths[0]) ||
+      inputs->back() != Shape{kDraws}) {
     MX_ERROR_MSG << "mxopt_attention takes queries, keys and values side by side (samples, length, "
                     "3 units) with own=1, or queries (samples, queries, units) and keys and values "
-                    "(samples, keys, 2 units); the samples' lengths; and 64 draws. units must be a "
-                    "multiple of the heads";
+                    "(samples, keys, 2 units), or all samples one after the other in one row; the "
+                    "samples' lengths, of queries and of keys unless own=1; and 64 draws. units "
+                    "must be a multiple of the heads";
     return MX_FAIL;
   }
   (*outputs)[0] = {asking[0], asking[1], asked[2] / parts};

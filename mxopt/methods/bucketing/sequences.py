@@ -15,6 +15,7 @@ placement     tokens are made                            tokens are kept
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -33,10 +34,15 @@ class PairBatch:
     Args:
         vocabulary: object whose ``pad``, ``bos`` and ``eos`` are the tokens for padding, begin and
             end of a sentence.
+        packed: whether sentences are one after the other in one row, without padding.
+
+    Attributes:
+        vocabulary: as above.
+        packed: as above.
     """
 
-    def __init__(self, vocabulary):
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary, packed: bool = False):
+        self.vocabulary, self.packed = vocabulary, packed
 
     def __call__(self, pairs, source: int | None = None, target: int | None = None) -> tuple:
         """Return the inputs and the labels of a translation network, all int32.
@@ -51,17 +57,22 @@ class PairBatch:
             Source tokens (samples, source length); target tokens after a begin-of-sentence token
             (samples, target length); numbers of real source tokens (samples,) and of real target
             tokens (samples,); target tokens before an end-of-sentence token (samples, target
-            length).
+            length). If packed, tokens have the shape (1, all of them).
         """
         own = self.vocabulary
         sources = [[*tokens, own.eos] for tokens, _ in pairs]
         shifted = [[own.bos, *tokens] for _, tokens in pairs]
         words = [[*tokens, own.eos] for _, tokens in pairs]
+        lengths = (np.array([len(row) for row in rows], np.int32) for rows in (sources, words))
+        if self.packed:
+            sources, shifted, words = (
+                [list(itertools.chain(*rows))] for rows in (sources, shifted, words)
+            )
+            source = target = None
         return (
             bucketing.pad(sources, own.pad, length=source),
             bucketing.pad(shifted, own.pad, length=target),
-            np.array([len(row) for row in sources], np.int32),
-            np.array([len(row) for row in words], np.int32),
+            *lengths,
             bucketing.pad(words, own.pad, length=target),
         )
 
@@ -110,6 +121,12 @@ class SentenceLoader:
                 f"preprocess='device' keeps sentences on one device, not on {len(contexts)}; "
                 "take preprocess='cached'"
             )
+        if collate.packed and (plan.preprocess == "device" or len(contexts) > 1):
+            raise PlanError(
+                f"packed=True puts the sentences of a batch in one row, which {len(contexts)} "
+                f"devices and preprocess={plan.preprocess!r} cannot divide; take one device and "
+                "preprocess='cached'"
+            )
         self._dataset, self._transform, self._collate = dataset, transform, collate
         self._plan, self._contexts, self._shuffle = plan, contexts, shuffle
         self._share = share
@@ -142,15 +159,25 @@ class SentenceLoader:
         yield from map(self._batch, batches)
 
     def largest(self) -> Batch:
-        """Return the batch of the first epoch that has the most tokens, padding included."""
-        planned = self.batches(0)
-        return self._batch(max(planned, key=lambda b: len(b.rows) * (b.source + b.target)))
+        """Return the batch of the first epoch that has the most tokens, those of padding too."""
+
+        def size(batch):
+            if self._collate.packed:
+                return self._lengths[batch.rows].sum()
+            return len(batch.rows) * (batch.source + batch.target)
+
+        return self._batch(max(self.batches(0), key=size))
 
     def _batch(self, batch) -> Batch:
         size = int(self._lengths[batch.rows, 1].sum())
         own = self._share.of(batch.rows)
         arrays = self._arrays(batch._replace(rows=own or batch.rows[:1]))
-        return Batch(split_and_load(arrays, self._contexts), size, not own)
+        if self._collate.packed:
+            [context] = self._contexts
+            shards = [tuple(array.as_in_context(context) for array in arrays)]
+        else:
+            shards = split_and_load(arrays, self._contexts)
+        return Batch(shards, size, not own)
 
     def _arrays(self, batch):
         if self._resident:

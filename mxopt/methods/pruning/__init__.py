@@ -70,6 +70,12 @@ def _until(plan) -> float:
     return plan.epochs / 2 if plan.prune_until is None else plan.prune_until
 
 
-_MAGNITUDE = ("compressed_size", "mask", "scheduled", "share_of_zeros")
-__getattr__ = exports(__name__, **dict.fromkeys(_MAGNITUDE, "magnitude"))
-__all__ = ["Pruning", "compressed_size", "mask", "scheduled", "share_of_zeros"]
+_MODULES = {
+    "load_pruned": "stored",
+    "mask": "magnitude",
+    "save_pruned": "stored",
+    "scheduled": "magnitude",
+    "share_of_zeros": "magnitude",
+}
+__getattr__ = exports(__name__, **_MODULES)
+__all__ = ["Pruning", "load_pruned", "mask", "save_pruned", "scheduled", "share_of_zeros"]

@@ -1,11 +1,9 @@
-"""Which weights are pruned, how many at which time, and what is left of them in a file."""
+"""Which weights are pruned, and how many at which time."""
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable
 
-import numpy as np
 from mxnet import gluon, nd
 
 
@@ -51,15 +49,3 @@ def share_of_zeros(parameters: Iterable[gluon.Parameter]) -> float:
     """
     arrays = [parameter.list_data()[0].asnumpy() for parameter in parameters]
     return sum((array == 0).sum() for array in arrays) / sum(array.size for array in arrays)
-
-
-def compressed_size(parameters: Iterable[gluon.Parameter]) -> int:
-    """Return the bytes of all parameters one after the other, compressed by gzip.
-
-    Args:
-        parameters: initialised parameters.
-    """
-    joined = b"".join(
-        np.ascontiguousarray(p.list_data()[0].asnumpy()).tobytes() for p in parameters
-    )
-    return len(gzip.compress(joined, 6))

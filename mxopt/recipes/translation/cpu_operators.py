@@ -30,6 +30,18 @@ ROWS = 512
 NEVER = -1e4
 
 
+def real_words(F, ids, lengths):
+    """Return 1 for words and 0 for padding, (samples, length).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        ids: (samples, length); only its shape is used.
+        lengths: words that are not padding, (samples,) float32.
+    """
+    steps = F.reshape(F.contrib.arange_like(ids, axis=1), shape=(1, -1))
+    return F.broadcast_lesser(steps, F.reshape(lengths, shape=(-1, 1)))
+
+
 class Pass:
     """One forward pass over arrays or symbols, with the values that all its layers share.
 
@@ -74,22 +86,24 @@ class Pass:
         beyond = F.broadcast_greater_equal(steps, F.reshape(lengths, shape=(-1, 1)))
         return F.expand_dims(F.repeat(beyond * NEVER, repeats=self.heads, axis=0), axis=1)
 
-    def padded(self, queries, padding):
+    def padded(self, queries, padding, lengths):
         """Return a mask of padding for each query: (samples * heads, queries, length).
 
         Args:
             queries: ids, (samples, queries) float32; only their shape is used.
             padding: as :meth:`padding` returns it.
+            lengths: queries that are not padding, (samples,) float32; not used here.
         """
         F = self.F
         heads = F.repeat(F.zeros_like(queries), repeats=self.heads, axis=0)
         return F.broadcast_add(F.expand_dims(heads, axis=2), padding)
 
-    def causal(self, target):
+    def causal(self, target, lengths):
         """Return the mask that hides later words, and with them padding, which comes last.
 
         Args:
             target: ids, (samples, length) float32.
+            lengths: words that are not padding, (samples,) float32; not used here.
 
         Returns:
             (samples * heads, length, length).
@@ -180,20 +194,53 @@ class Pass:
         scaled = F.elemwise_mul(F.reshape_like(flat, centred), scale)
         return F.elemwise_add(scaled, shift)
 
-    def embed(self, ids, embedding, part):
+    def positions(self, ids, lengths, longest: int):
+        """Return the position of each word in its sentence, (samples, length).
+
+        Args:
+            ids: (samples, length) float32.
+            lengths: words that are not padding, (samples,) float32; not used here.
+            longest: number of positions that the network has; not used here.
+        """
+        F = self.F
+        # Each sample looks up the rows of its positions: the gradient of a broadcast sum is slow.
+        steps = F.reshape(F.contrib.arange_like(ids, axis=1), shape=(1, -1))
+        return F.broadcast_like(steps, ids, lhs_axes=(0,), rhs_axes=(0,))
+
+    def real(self, ids, lengths, longest: int):
+        """Return 1 for words and 0 for padding, (samples, length).
+
+        Args:
+            ids: as for :meth:`positions`.
+            lengths: words that are not padding, (samples,) float32.
+            longest: as for :meth:`positions`.
+        """
+        return real_words(self.F, ids, lengths)
+
+    def masked(self, x, ids, lengths, longest: int):
+        """Return x, (samples, length, units), with zeros at padding.
+
+        Args:
+            x: of that shape.
+            ids: as for :meth:`positions`.
+            lengths: words that are not padding, (samples,) float32.
+            longest: as for :meth:`positions`.
+        """
+        return self.F.SequenceMask(x, lengths, use_sequence_length=True, axis=1)
+
+    def embed(self, ids, embedding, part, lengths):
         """Return the sum of word and position embeddings, normalised: (samples, length, units).
 
         Args:
             ids: (samples, length) float32.
             embedding: an ``nn.Embedding``.
             part: GluonNLP's encoder or decoder, for its positions and layer norm.
+            lengths: words that are not padding, (samples,) float32.
         """
         F = self.F
         words, units = embedding.weight.shape
         x = F.Embedding(ids, self.value(embedding.weight), input_dim=words, output_dim=units)
-        # Each sample looks up the rows of its positions: the gradient of a broadcast sum is slow.
-        steps = F.reshape(F.contrib.arange_like(ids, axis=1), shape=(1, -1))
-        rows = F.broadcast_like(steps, ids, lhs_axes=(0,), rhs_axes=(0,))
+        rows = self.positions(ids, lengths, part.position_weight.shape[0])
         positions = F.take(self.value(part.position_weight), rows)
         x = F.elemwise_add(x * units**0.5, positions)
         return self.dropped_norm(x, part.layer_norm, ids)

@@ -26,7 +26,7 @@ class Decoder:
         self._run = Pass(nd, lengths, (), net.units, net.heads, dropout=0)
         self._net, self._context = net, context
         self._padding = self._run.padding(ids, lengths)
-        memory = net.encode(self._run, ids, self._padding)
+        memory = net.encode(self._run, ids, self._padding, lengths)
         cells = net.decoder.transformer_cells
         self._memory = [self._run.memory(memory, cell.attention_cell_inter) for cell in cells]
         self._past: list = [None] * len(cells)

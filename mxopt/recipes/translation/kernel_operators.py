@@ -41,16 +41,28 @@ class KernelPass(Pass):
 
     def padding(self, source, lengths):
         """Return the lengths, which the kernel takes instead of a mask."""
-        return lengths, 0
+        return lengths
 
-    def padded(self, queries, padding):
-        """Return the padding: it is the same for all queries."""
-        return padding
+    def padded(self, queries, padding, lengths):
+        """Return what the kernel takes: the lengths of the queries and of the keys."""
+        return lengths, padding, 0
 
-    def causal(self, target):
+    def causal(self, target, lengths):
         """Return what tells the kernel to hide later words."""
-        F = self.F
-        return F.reshape(F.slice_axis(target, axis=1, begin=0, end=1), (-1,)), 1
+        return lengths, lengths, 1
+
+    def positions(self, ids, lengths, longest: int):
+        """Return the position of each word in its sentence, -1 for padding."""
+        return operators.positions(self.F, ids, lengths, longest)
+
+    def real(self, ids, lengths, longest: int):
+        """Return 1 for words and 0 for padding."""
+        return self.positions(ids, lengths, longest) >= 0
+
+    def masked(self, x, ids, lengths, longest: int):
+        """Return x with zeros at padding."""
+        real = self.real(ids, lengths, longest)
+        return self.F.broadcast_mul(x, self.F.expand_dims(real, axis=-1))
 
     def memory(self, x, cell):
         """Return the keys and values of an attention cell, (samples, length, 2 * units)."""
@@ -59,7 +71,7 @@ class KernelPass(Pass):
     def attend(self, query, memory, cell, mask=None):
         """Return the output of an attention cell, with a mask of this class."""
         query = self.layer(query, cell.proj_query)
-        return self._attention(operators.attention, (query, memory), mask)
+        return self._attention(operators.attention, (query, memory, mask[0]), mask)
 
     def attend_self(self, x, cell, mask=None):
         """Return the output of an attention cell whose queries and memory are of the same words."""
@@ -67,7 +79,7 @@ class KernelPass(Pass):
         return self._attention(operators.self_attention, (projected,), mask)
 
     def _attention(self, operator, projected, mask):
-        lengths, causal = mask
+        _, lengths, causal = mask
         return operator(
             self.F, *projected, lengths, self._draws, heads=self.heads, causal=causal,
             dropout=self._dropout, salt=next(self._salts),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from mxnet import gluon
 
 from mxopt.core.errors import PlanError
+from mxopt.recipes.translation.cpu_operators import real_words
 from mxopt.recipes.translation.transformer import Translator
 
 FORMS = ("one-hot", "pick")
@@ -69,7 +70,8 @@ class TranslatorLoss(gluon.HybridBlock):
     """A translator with its loss in the same graph, which does not keep the scores.
 
     Takes the translator's inputs and then the correct words (samples, target length); returns the
-    losses (samples,) float32, equal to those of :class:`TranslationLoss`.
+    losses (samples,) float32, equal to those of :class:`TranslationLoss`. Of sentences in one row,
+    the words are (1, all words) and the loss is their sum, (1,).
 
     The gradient of the scores, (probability - target) for each word of the vocabulary, is used in
     two products only: with the projection's weight, for the gradient of the states, and with the
@@ -96,7 +98,7 @@ class TranslatorLoss(gluon.HybridBlock):
 
     def forward(self, source, target, *args):
         """Check the lengths as the translator does, then compute."""
-        self.translator.check_lengths(source, target)
+        self.translator.check_lengths(source, target, *args)
         return super().forward(source, target, *args)
 
     def hybrid_forward(self, F, source, target, source_length, target_length, words):
@@ -142,7 +144,8 @@ class TranslatorLoss(gluon.HybridBlock):
         likely = F.maximum(F.pick(probability, words, axis=-1), _SMALLEST)
         value = smoothing * (chosen - average) - F.log(likely)
         # The value of the loss, with the gradient of the slope.
-        return _sum_of_real(F, slope + fixed(value - slope), target_length)
+        real = run.real(words, target_length, net.max_target_length)
+        return F.sum((slope + fixed(value - slope)) * real, axis=1)
 
 
 def _checked(smoothing: float) -> float:
@@ -153,6 +156,4 @@ def _checked(smoothing: float) -> float:
 
 def _sum_of_real(F, losses, length):
     """Return the sums of losses (samples, words) over each sample's first ``length`` words."""
-    steps = F.reshape(F.contrib.arange_like(losses, axis=1), shape=(1, -1))
-    real = F.broadcast_lesser(steps, F.reshape(F.cast(length, "float32"), shape=(-1, 1)))
-    return F.sum(losses * real, axis=1)
+    return F.sum(losses * real_words(F, losses, F.cast(length, "float32")), axis=1)

@@ -80,6 +80,7 @@ def translation(
     cpu_operators: bool = False,
     kernels: bool = False,
     dense: str = "float32",
+    packed: bool = False,
     loss: str = "one-hot",
     beam: int = 4,
     scored: int | None = None,
@@ -112,14 +113,17 @@ def translation(
             which are compiled for the machine; the results are equal.
         dense: precision in which dense layers multiply: ``float32``, or, with ``kernels``,
             ``bfloat16``, to which factors are rounded; sums, parameters and gradients are float32.
+        packed: whether the sentences of a batch are one after the other without padding, which then
+            is not computed; with ``kernels`` and ``loss=fused``. The results are equal.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
             ``fused`` (in one graph with the network); the results are equal.
         beam: width of the beam search that translates the test split; validation is greedy.
         scored: number of sentences of the validation split to translate; ``None`` for all.
 
     Raises:
-        PlanError: there is no such loss or precision, ``dense=bfloat16`` without ``kernels``, or
-            ``heads`` does not divide ``units``; or, when the network is made, ``cpu_operators`` or
+        PlanError: there is no such loss or precision, ``dense=bfloat16`` without ``kernels``,
+            ``packed`` without ``kernels`` and ``loss=fused``, or ``heads`` does not divide
+            ``units``; or, when the network is made, ``cpu_operators`` or
             ``kernels`` was chosen on a GPU, or this processor cannot multiply bfloat16.
         DeviceError: when the network is made, if ``kernels`` cannot be compiled here.
         DataError: when the data is loaded, if it is unavailable or damaged.
@@ -131,12 +135,21 @@ def translation(
     if dense == BFLOAT16 and not kernels:
         raise PlanError("dense='bfloat16' is computed by mxopt's kernels: add kernels=true")
 
+    if packed and not (kernels and loss == "fused"):
+        raise PlanError(
+            "packed=True, sentences without padding, is computed by mxopt's kernels and the fused "
+            "loss: add kernels=true loss=fused"
+        )
+
     @functools.cache
     def prepared():
         if pretrained:
-            return _wmt(limit, longest, too_long)
-        text = _text(root, source, target, stand_in)
-        return _data(*text, limit, vocabulary, longest, too_long)
+            found = _wmt(limit, longest, too_long)
+        else:
+            text = _text(root, source, target, stand_in)
+            found = _data(*text, limit, vocabulary, longest, too_long)
+        found.collate.packed = packed
+        return found
 
     def network(contexts):
         for name, chosen in (("cpu_operators", cpu_operators), ("kernels", kernels)):

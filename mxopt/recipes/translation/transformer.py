@@ -30,7 +30,8 @@ class Translator(gluon.HybridBlock):
     Takes source ids (samples, source length), target ids that start with the begin-of-sentence id
     (samples, target length), and how many of each are not padding, (samples,) each; ids may be
     int32 or float32. Returns scores (samples, target length, vocabulary) float32; those at padding
-    are computed from a state of zeros.
+    are computed from a state of zeros. With ``kernels``, sentences need no padding: all of a
+    language in one row, ids (1, words), and the scores likewise.
 
     Args:
         encoder: GluonNLP's encoder, all layers after the embedding.
@@ -83,7 +84,7 @@ class Translator(gluon.HybridBlock):
 
     def forward(self, source, target, *args):
         """Check the lengths, then compute."""
-        self.check_lengths(source, target)
+        self.check_lengths(source, target, *args)
         return super().forward(source, target, *args)
 
     def cast(self, dtype):
@@ -99,16 +100,24 @@ class Translator(gluon.HybridBlock):
             )
         super().cast(dtype)
 
-    def check_lengths(self, source, target) -> None:
+    def check_lengths(self, source, target, source_length=None, *rest) -> None:
         """Check that the table of positions is long enough; symbols are not checked.
+
+        Of sentences in one row, the kernels check each.
 
         Args:
             source: ids, (samples, source length).
             target: ids, (samples, target length).
+            source_length: (samples,), if sentences may be in one row.
+            *rest: not used.
 
         Raises:
             DataError: a sentence is longer than the table.
         """
+        if _packed(source, source_length):
+            if KERNELS not in self.fast:
+                raise PlanError("sentences without padding need mxopt's kernels; take kernels=True")
+            return
         for name, ids, longest in (
             ("source", source, self.max_source_length),
             ("target", target, self.max_target_length),
@@ -141,9 +150,10 @@ class Translator(gluon.HybridBlock):
             return self._gluonnlp_states(F, source, target, source_length, target_length)
         run = self.begin(F, source_length)
         padding = run.padding(source, source_length)
-        memory = self.encode(run, source, padding)
-        causal, across = run.causal(target), run.padded(target, padding)
-        x = run.embed(target, self.target_embedding, self.decoder)
+        memory = self.encode(run, source, padding, source_length)
+        causal = run.causal(target, target_length)
+        across = run.padded(target, padding, target_length)
+        x = run.embed(target, self.target_embedding, self.decoder, target_length)
         for cell in self.decoder.transformer_cells:
             read = run.attend_self(x, cell.attention_cell_in, causal)
             x = run.residual(x, run.layer(read, cell.proj_in), cell.layer_norm_in, target)
@@ -152,7 +162,7 @@ class Translator(gluon.HybridBlock):
             )
             x = run.residual(x, run.layer(read, cell.proj_inter), cell.layer_norm_inter, target)
             x = run.feed_forward(x, cell.ffn, target)
-        return F.SequenceMask(x, target_length, use_sequence_length=True, axis=1)
+        return run.masked(x, target, target_length, self.max_target_length)
 
     def begin(self, F, lengths) -> Pass:
         """Return a forward pass with this network's settings.
@@ -167,16 +177,17 @@ class Translator(gluon.HybridBlock):
             )
         return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
 
-    def encode(self, run: Pass, source, padding):
+    def encode(self, run: Pass, source, padding, lengths):
         """Return the encoder's output (samples, length, units).
 
         Args:
             run: the forward pass, from :meth:`begin`.
             source: ids, (samples, length) float32.
             padding: as ``run.padding`` returns it.
+            lengths: words that are not padding, (samples,) float32.
         """
-        padding = run.padded(source, padding)
-        x = run.embed(source, self.source_embedding, self.encoder)
+        padding = run.padded(source, padding, lengths)
+        x = run.embed(source, self.source_embedding, self.encoder, lengths)
         for cell in self.encoder.transformer_cells:
             read = run.attend_self(x, cell.attention_cell, padding)
             x = run.residual(x, run.layer(read, cell.proj), cell.layer_norm, source)
@@ -278,6 +289,11 @@ def transformer_en_de_512(pretrained: bool = True, fast=(), context=None, **opti
         fast,
     )
     return net, source, target
+
+
+def _packed(ids, lengths) -> bool:
+    """Return whether several sentences are in one row of ids."""
+    return isinstance(lengths, nd.NDArray) and len(ids) == 1 != len(lengths)
 
 
 def _complete_shapes(net: Translator, units: int) -> None:

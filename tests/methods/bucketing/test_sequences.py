@@ -140,6 +140,46 @@ def test_an_empty_data_set_is_refused():
         loader(data=[])
 
 
+def test_sentences_may_be_in_one_row_without_padding():
+    pairs = [([5], [6, 7]), ([8, 9], [])]
+    arrays = PairBatch(VOCABULARY, packed=True)(pairs, source=9, target=9)
+    assert [array.tolist() for array in arrays] == [
+        [[5, EOS, 8, 9, EOS]], [[BOS, 6, 7, BOS]], [2, 3], [3, 1], [[6, 7, EOS, EOS]],
+    ]  # fmt: skip
+    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
+
+
+def test_a_loader_gives_the_same_sentences_without_padding():
+    plan = Plan(batch_size=40, bucketing="tokens", preprocess="cached")
+    both = [
+        SentenceLoader(
+            gluon.data.SimpleDataset(PAIRS), encode, PairBatch(VOCABULARY, packed), plan,
+            [mx.cpu()], True,
+        )
+        for packed in (False, True)
+    ]  # fmt: skip
+    for padded, packed in zip(*both):
+        assert padded.size == packed.size
+        [whole], [row] = ([[a.asnumpy() for a in shard] for shard in batch.shards]
+                          for batch in (padded, packed))  # fmt: skip
+        lengths = whole[2:4]
+        np.testing.assert_array_equal(lengths, row[2:4])
+        for place, own in ((0, lengths[0]), (1, lengths[1]), (4, lengths[1])):
+            real = np.concatenate([ids[:n] for ids, n in zip(whole[place], own)])
+            np.testing.assert_array_equal(row[place], real[None])
+
+
+@pytest.mark.parametrize(
+    ("contexts", "preprocess"), [([mx.cpu(0), mx.cpu(1)], "cached"), ([mx.cpu()], "device")]
+)
+def test_sentences_in_one_row_are_not_divided(contexts, preprocess):
+    with pytest.raises(PlanError, match="take one device and preprocess='cached'"):
+        SentenceLoader(
+            gluon.data.SimpleDataset(PAIRS), encode, PairBatch(VOCABULARY, packed=True),
+            Plan(batch_size=8, preprocess=preprocess), contexts, True,
+        )  # fmt: skip
+
+
 def test_lengths_may_be_given():
     arrays = PairBatch(VOCABULARY)([([5], [6, 7])], source=4, target=6)
     assert [array.tolist() for array in arrays] == [

@@ -6,7 +6,7 @@ import pytest
 import toy
 from mxnet import gluon, nd
 
-from mxopt.core.errors import PlanError
+from mxopt.core.errors import DataError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.methods import pruning
 from mxopt.methods.pruning import magnitude
@@ -110,13 +110,63 @@ def test_schedules_that_cannot_be_are_refused(wrong, says):
         PLAN.replace(**wrong)
 
 
-def test_zeros_are_counted_and_compressed():
+def _network(tied=False):
+    net = gluon.nn.HybridSequential()
+    first = gluon.nn.Dense(192, in_units=192)
+    net.add(first, gluon.nn.BatchNorm(in_channels=192))
+    net.add(gluon.nn.Dense(192, in_units=192, params=first.params if tied else None))
+    return net
+
+
+def _pruned(share=0.75, **kwargs):
     mx.random.seed(0)
-    net = gluon.nn.Dense(64, in_units=64, use_bias=False)
+    net = _network(**kwargs)
     net.initialize(mx.init.Normal(1))
-    before = pruning.compressed_size([net.weight])
-    assert pruning.share_of_zeros([net.weight]) == 0
-    net.weight.set_data(net.weight.data() * pruning.mask(net.weight.data(), 0.75))
-    assert pruning.share_of_zeros([net.weight]) == 0.75
-    assert pruning.compressed_size([net.weight]) < 0.5 * before
-    assert np.isclose(before, 64 * 64 * 4, rtol=0.1)
+    net(mx.nd.ones((1, 192)))
+    for layer in (net[0], net[2]):
+        layer.weight.set_data(layer.weight.data() * pruning.mask(layer.weight.data(), share))
+    return net
+
+
+def test_zeros_are_counted():
+    net = _pruned()
+    assert pruning.share_of_zeros([net[0].weight]) == 0.75
+    assert 0.7 < pruning.share_of_zeros(net.collect_params().values()) < 0.75
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_pruned_file_is_small_and_gives_the_same_network(tmp_path, tied):
+    net, whole = _pruned(tied=tied), tmp_path / "whole.params"
+    net.save_parameters(str(whole), deduplicate=True)
+    written = pruning.save_pruned(net, tmp_path / "net.npz")
+    assert written == (tmp_path / "net.npz").stat().st_size
+    assert written < whole.stat().st_size / 3
+    again = _network(tied)
+    pruning.load_pruned(again, tmp_path / "net.npz")
+    x = mx.nd.random.normal(shape=(5, 192))
+    assert (again(x) == net(x)).asnumpy().all()
+    assert (again[0].weight is again[2].weight) == tied
+
+
+def test_a_pruned_file_keeps_what_is_not_zero_exactly(tmp_path):
+    net = gluon.nn.Dense(3, in_units=5, use_bias=False)
+    net.initialize()
+    values = np.arange(15, dtype=np.float32).reshape(3, 5) * np.float32(1e-38)
+    values[1] = [np.inf, -np.inf, np.nan, -0.0, 1]
+    net.weight.set_data(mx.nd.array(values))
+    pruning.save_pruned(net, tmp_path / "net.npz")
+    pruning.load_pruned(net, tmp_path / "net.npz")
+    np.testing.assert_array_equal(net.weight.data().asnumpy(), values)
+
+
+def test_a_pruned_file_of_another_network_is_refused(tmp_path):
+    path = tmp_path / "net.npz"
+    pruning.save_pruned(_pruned(), path)
+    with pytest.raises(DataError, match=r"net\.npz does not fit this network"):
+        pruning.load_pruned(gluon.nn.Dense(192, in_units=192), path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"net\.npz is no file of save_pruned"):
+        pruning.load_pruned(_network(), path)
+    np.savez(path, weight=np.zeros(3))
+    with pytest.raises(DataError, match=r"net\.npz is no file of save_pruned"):
+        pruning.load_pruned(_network(), path)

@@ -118,3 +118,9 @@ def test_a_precision_of_dense_layers_that_is_not_there_is_refused():
         translation(dense="float16")
     with pytest.raises(PlanError, match="add kernels=true"):
         translation(dense="bfloat16")
+
+
+def test_sentences_in_one_row_without_what_computes_them_are_refused():
+    for options in ({}, {"kernels": True}, {"loss": "fused"}):
+        with pytest.raises(PlanError, match="add kernels=true loss=fused"):
+            translation(packed=True, **options)

@@ -5,7 +5,9 @@ from gluonnlp.loss import LabelSmoothing, MaskedSoftmaxCELoss
 from mxnet import autograd, nd
 from test_transformer import PIECES, SHAPES, WORDS, assert_same, batch, network
 
+from mxopt import kernels
 from mxopt.core.errors import PlanError
+from mxopt.recipes.translation.kernel_operators import KERNELS
 from mxopt.recipes.translation.loss import FORMS, TranslationLoss, TranslatorLoss
 from mxopt.recipes.translation.transformer import Translator
 
@@ -92,6 +94,42 @@ def test_in_the_network_s_graph_it_is_the_loss_of_its_scores(fast, smoothing, ti
     for shape in SHAPES:
         arrays = with_words(shape)
         assert_same(computed(inside, net, arrays), computed(reference, net, arrays))
+
+
+def in_one_row(arrays):
+    """Return a batch's arrays without padding, all sentences in one row."""
+    source, target, *lengths, words = (array.asnumpy() for array in arrays)
+
+    def joined(ids, counts):
+        return nd.array([np.concatenate([row[:n] for row, n in zip(ids, counts)])], dtype=ids.dtype)
+
+    own = [joined(source, lengths[0]), joined(target, lengths[1]), *arrays[2:4]]
+    return [*own, joined(words, lengths[1])]
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_sentences_in_one_row_have_the_loss_of_padded_ones(hybrid):
+    net = network((KERNELS,))
+    loss = TranslatorLoss(net, 0.1)
+    if hybrid:
+        loss.hybridize(static_alloc=True, static_shape=True)
+    for shape in SHAPES:
+        arrays = with_words(shape)
+        expected, found = [], []
+        for given, results in ((arrays, expected), (in_one_row(arrays), found)):
+            with autograd.record():
+                total = loss(*given).sum()
+            total.backward()
+            results.append(total.asnumpy())
+            parameters = net.collect_params().values()
+            results += [p.grad().asnumpy() for p in parameters if p.grad_req != "null"]
+        assert_same(found, expected)
+
+
+def test_sentences_in_one_row_need_kernels():
+    with pytest.raises(PlanError, match="take kernels=True"):
+        TranslatorLoss(network(), 0.1)(*in_one_row(with_words(SHAPES[0])))
 
 
 def test_a_network_without_bias_has_the_same_loss_inside():
