@@ -6,4 +6,4 @@ from mxopt.methods.method import Method
 class CpuKernels(Method):
     """An option of the recipe ``translation``; for MobileNetV2 it is a rewrite of the graph."""
 
-    options = {"translation": ("kernels",)}
+    options = {"translation": ("kernels", "packed")}
