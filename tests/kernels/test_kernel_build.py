@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from mxopt import kernels
 from mxopt.core.errors import DeviceError
 from mxopt.kernels import build
 
@@ -23,6 +24,13 @@ def test_without_a_compiler_the_message_says_what_to_install(empty_cache, monkey
     with pytest.raises(DeviceError, match=r"need g\+\+, which was not found: install it"):
         build.build()
     assert not list(empty_cache.rglob("*.so"))
+
+
+@pytest.mark.skipif(not build.compiler(), reason="no compiler")
+def test_where_there_is_a_compiler_the_kernels_are_built():
+    # Their own tests are skipped where they cannot be loaded.
+    assert build.build() == build.library()
+    kernels.load()
 
 
 def test_what_a_compiler_prints_is_shown_and_nothing_is_left(empty_cache, monkeypatch, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from mxnet import gluon, nd
 
 from mxopt.core.atomic import replace_bytes
 from mxopt.core.errors import DataError
+
+_KINDS = ("shape", "places", "values")
 
 
 def save_pruned(net: gluon.Block, path: str | Path) -> int:
@@ -54,7 +57,7 @@ def load_pruned(net: gluon.Block, path: str | Path, ctx=None) -> None:
                 kind, name = key.split("/", 1)
                 if kind == "shape":
                     values[name] = _restored(*(file[f"{k}/{name}"] for k in _KINDS))
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is no file of save_pruned ({error})") from None
     with tempfile.TemporaryDirectory() as folder:
         whole = str(Path(folder) / "whole.params")
@@ -64,9 +67,6 @@ def load_pruned(net: gluon.Block, path: str | Path, ctx=None) -> None:
         except (AssertionError, ValueError) as error:
             reason = str(error).replace(whole, "it").splitlines()[0]
             raise DataError(f"{path} does not fit this network: {reason}") from None
-
-
-_KINDS = ("shape", "places", "values")
 
 
 def _saved(net: gluon.Block) -> dict[str, np.ndarray]:

@@ -96,10 +96,10 @@ class TranslatorLoss(gluon.HybridBlock):
         super().__init__(**kwargs)
         self.translator, self.smoothing = translator, _checked(smoothing)
 
-    def forward(self, source, target, *args):
+    def forward(self, source, target, source_length, *args):
         """Check the lengths as the translator does, then compute."""
-        self.translator.check_lengths(source, target, *args)
-        return super().forward(source, target, *args)
+        self.translator.check_lengths(source, target, source_length)
+        return super().forward(source, target, source_length, *args)
 
     def hybrid_forward(self, F, source, target, source_length, target_length, words):
         """Return the losses of the samples, (samples,)."""

@@ -9,6 +9,7 @@ search and computing BLEU and chrF against human translations.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import mxnet as mx
@@ -148,8 +149,8 @@ def translation(
         else:
             text = _text(root, source, target, stand_in)
             found = _data(*text, limit, vocabulary, longest, too_long)
-        found.collate.packed = packed
-        return found
+        collate = PairBatch(found.collate.vocabulary, packed)
+        return dataclasses.replace(found, collate=collate)
 
     def network(contexts):
         for name, chosen in (("cpu_operators", cpu_operators), ("kernels", kernels)):

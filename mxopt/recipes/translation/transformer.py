@@ -82,10 +82,10 @@ class Translator(gluon.HybridBlock):
         self.max_source_length, self.max_target_length = encoder._max_length, decoder._max_length
         _complete_shapes(self, self.units)
 
-    def forward(self, source, target, *args):
+    def forward(self, source, target, source_length, *args):
         """Check the lengths, then compute."""
-        self.check_lengths(source, target, *args)
-        return super().forward(source, target, *args)
+        self.check_lengths(source, target, source_length)
+        return super().forward(source, target, source_length, *args)
 
     def cast(self, dtype):
         """Cast the parameters.
@@ -100,7 +100,7 @@ class Translator(gluon.HybridBlock):
             )
         super().cast(dtype)
 
-    def check_lengths(self, source, target, source_length=None, *rest) -> None:
+    def check_lengths(self, source, target, source_length=None) -> None:
         """Check that the table of positions is long enough; symbols are not checked.
 
         Of sentences in one row, the kernels check each.
@@ -109,10 +109,10 @@ class Translator(gluon.HybridBlock):
             source: ids, (samples, source length).
             target: ids, (samples, target length).
             source_length: (samples,), if sentences may be in one row.
-            *rest: not used.
 
         Raises:
             DataError: a sentence is longer than the table.
+            PlanError: sentences are in one row, and this network has no kernels.
         """
         if _packed(source, source_length):
             if KERNELS not in self.fast:
