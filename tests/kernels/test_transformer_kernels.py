@@ -170,8 +170,12 @@ lengths = nd.array({lengths})
          "the lengths of samples in one row must add up"),
         ([3, 5], "operators.self_attention(nd, nd.ones((1, 7, 48)), lengths, nd.ones(64))",
          "the lengths of samples in one row must add up"),
+        ([-2, 9], "operators.self_attention(nd, nd.ones((1, 7, 48)), lengths, nd.ones(64))",
+         "none may be negative"),
         ([2, 5], "operators.positions(nd, nd.ones((1, 7)), lengths, 4)",
-         "a sentence of 5 words is longer than the 4 that this network has positions for"),
+         "a sentence of 5 words: it must have at least 0, at most the 4"),
+        ([-1, 4], "operators.positions(nd, nd.ones((1, 7)), lengths, 4)",
+         "a sentence of -1 words"),
     ],
 )  # fmt: skip
 def test_lengths_that_do_not_divide_the_row_are_refused(lengths, compute, says):
@@ -179,6 +183,14 @@ def test_lengths_that_do_not_divide_the_row_are_refused(lengths, compute, says):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode
     assert says in done.stderr
+
+
+def test_a_sample_without_keys_reads_nothing():
+    words = drawn(2, 3, 48)
+    for length in (0, -5):
+        read = operators.self_attention(nd, words, nd.array([length, 3]), NONE)
+        assert not read[0].asnumpy().any()
+        assert read[1].asnumpy().all()
 
 
 def test_positions_of_words():

@@ -41,7 +41,7 @@ struct Heads {
   const float *query, *key, *value, *draws;
   long samples, units, heads, width, size = 0;  // of the largest task's scores
   long query_row, key_row;  // from a word's queries to the next word's; the same of keys and values
-  bool own, causal, whole;  // every word belongs to a sample
+  bool own, causal, whole;  // in one row, every word belongs to a sample
   float probability, scale;
   long salt;
   std::vector<Task> tasks;
@@ -71,13 +71,16 @@ struct Heads {
   void divide(const std::vector<int64_t>& asking, const std::vector<int64_t>& asked,
               const float* query_lengths, const float* key_lengths) {
     const bool packed = asking[0] != samples;
+    whole = true;
     long query_at = 0, key_at = 0;
     uint32_t number = 0;
     for (long sample = 0; sample < samples; ++sample) {
       Task task;
       task.keys = packed ? static_cast<long>(key_lengths[sample]) : asked[1];
-      task.real = std::min<long>(task.keys, key_lengths[sample]);
+      task.real = std::max(0L, std::min<long>(task.keys, key_lengths[sample]));
       task.queries = packed ? static_cast<long>(query_lengths[sample]) : asking[1];
+      whole = whole && task.keys >= 0 && task.keys <= asked[1] && task.queries >= 0 &&
+              task.queries <= asking[1];
       task.pitch = (task.keys + kLanes - 1) / kLanes * kLanes;
       size = std::max(size, task.queries * task.pitch);
       for (long head = 0; head < heads; ++head, number += task.queries * task.pitch) {
@@ -89,7 +92,16 @@ struct Heads {
       }
       query_at += task.queries, key_at += task.keys;
     }
-    whole = !packed || (query_at == asking[1] && key_at == asked[1]);
+    if (packed) whole = whole && query_at == asking[1] && key_at == asked[1];
+    if (!whole) tasks.clear();
+  }
+
+  // Returns whether the samples' lengths divide their arrays; says so if they do not.
+  bool divided() const {
+    if (!whole)
+      MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must add up to its length, "
+                      "and none may be negative";
+    return whole;
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
@@ -129,10 +141,7 @@ struct Heads {
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 0);
-  if (!all.whole) {
-    MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must add up to its length";
-    return MX_FAIL;
-  }
+  if (!all.divided()) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
 #pragma omp parallel
@@ -153,6 +162,7 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
 MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                        std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 1);
+  if (!all.divided()) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   const float* dout = (*inputs)[0].data<float>();
   float* dquery = (*outputs)[0].data<float>();

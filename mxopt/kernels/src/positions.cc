@@ -18,9 +18,9 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   long at = 0;
   for (long sentence = 0; sentence < sentences; ++sentence) {
     const long length = lengths.data<float>()[sentence];
-    if (length > longest || (packed && at + length > words)) {
-      MX_ERROR_MSG << "a sentence of " << length << " words is longer than the " << longest
-                   << " that this network has positions for, or than its batch";
+    if (length < 0 || length > longest || (packed && at + length > words)) {
+      MX_ERROR_MSG << "a sentence of " << length << " words: it must have at least 0, at most the "
+                   << longest << " that this network has positions for, and fit into its batch";
       return MX_FAIL;
     }
     for (long word = 0; word < std::min(length, words); ++word) to[at + word] = word;
