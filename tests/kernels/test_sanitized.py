@@ -11,7 +11,7 @@ from mxopt import kernels
 from mxopt.kernels import build
 
 HERE = Path(__file__).parent
-MODULES = ["test_inverted_residual.py", "test_transformer_kernels.py"]
+MODULES = ["test_inverted_residual.py", "test_no_samples.py", "test_transformer_kernels.py"]
 if kernels.available() and kernels.multiplies_bfloat16():
     MODULES.append("test_dense.py")
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
