@@ -46,7 +46,7 @@ STEPS = {
         "sizes": {},
         "peers": IMAGE_PEERS,
         "headline": "tuned",
-        "target": 1.0,
+        "target": 1.2,
     },
     "mobilenet": {
         "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
@@ -67,7 +67,7 @@ STEPS = {
         "sizes": {"relu6_stages": 16},
         "peers": HALVED_IMAGE_PEERS,
         "headline": "tuned",
-        "target": 1.2,
+        "target": 1.3,
     },
     "transformer": {
         "title": "Transformer, 3 layers of 256, batches of 2048 target tokens",
@@ -100,7 +100,7 @@ STEPS = {
         "sizes": {"layers": 3, "units": 256, "heads": 4, "hidden": 1024, "dropout": 0.1},
         "peers": SENTENCE_PEERS,
         "headline": "best-unpadded",
-        "target": 1.2,
+        "target": 1.3,
     },
 }
 
