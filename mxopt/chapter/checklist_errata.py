@@ -1,4 +1,4 @@
-"""Errata of two more sources, as programs like those of :mod:`mxopt.chapter.errata`.
+"""Errata of two more sources, as programs: see :mod:`mxopt.chapter.errata`.
 
 Sources: the TensorFlow performance checklist of "Practical Deep Learning", chapter 6, and the best
 practices of "Deep Learning with Python", third edition, chapter 18.

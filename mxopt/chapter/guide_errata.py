@@ -1,4 +1,4 @@
-"""Errata of the guides' sources, as programs like those of :mod:`mxopt.chapter.errata`.
+"""Errata of the guides' sources, as programs: see :mod:`mxopt.chapter.errata`.
 
 Sources: "Accelerate Model Training with PyTorch 2.X", chapter 2, and a list of nine tips on
 training with PyTorch Lightning.

@@ -50,9 +50,10 @@ def searched(
     """
     from mxopt import recipes
     from mxopt.measure import search
+    from mxopt.measure.ranges import Range
     from mxopt.train import fit
 
-    space = {name: search.Range.parse(text) for name, text in SPACE.items()}
+    space = {name: Range.parse(text) for name, text in SPACE.items()}
     pruned, before = 0, _children()
 
     def seen(number, run):

@@ -106,6 +106,7 @@ def search(chosen) -> int:
     from mxopt.chapter import lab
     from mxopt.core.plan import Plan
     from mxopt.measure import search as searching
+    from mxopt.measure.ranges import Range
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
@@ -113,7 +114,7 @@ def search(chosen) -> int:
     space = {}
     for word in chosen.space:
         name, _, text = word.partition("=")
-        space[name] = searching.Range.parse(text)
+        space[name] = Range.parse(text)
     folder = chosen.results or lab.new_results_folder()
     print(f"trials: {folder}")
 

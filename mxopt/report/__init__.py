@@ -17,9 +17,8 @@ from mxopt.report.tables import (
     figure_name,
     number,
     operators,
-    target,
-    targets,
 )
+from mxopt.report.target_tables import target, targets
 
 __all__ = [
     "DIFFERS",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mxopt.measure import Ablation, Experiment
 from mxopt.report.goals import goals
 from mxopt.report.table import Table
-from mxopt.report.tables import ablation, arms, clocks, comparison, operators, targets
+from mxopt.report.tables import ablation, arms, clocks, comparison, operators
+from mxopt.report.target_tables import targets
 
 
 def tables(experiment: Experiment) -> list[Table]:

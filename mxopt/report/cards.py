@@ -12,25 +12,18 @@ are written into the card; the first one, in the order of the records, is also w
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from mxopt import methods, report
 from mxopt.core import atomic
 from mxopt.core.errors import MxoptError, RecordError
-from mxopt.measure import Experiment, Ratio
-from mxopt.measure.ablation import AFTER, BEFORE, arm_name
-from mxopt.report import results
 from mxopt.report.card import Card, read_cards
-from mxopt.report.pairs import rows_of
+from mxopt.report.measured import COLUMNS, Measured, link, measurements, own
 
-RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
 PAGE = "docs/methods.md"
 README = "README.md"
-COLUMNS = ["experiment", *report.PAIRS[:2], *report.PAIRS[4:], "data", "machine"]
 ABOUT = """# Methods
 
 Every method is a folder below `mxopt/methods`; its card says how to use it, by a switch and by hand, what it costs, and what was measured.
@@ -40,132 +33,6 @@ Every method is a folder below `mxopt/methods`; its card says how to use it, by 
 - **measured**: how many times better, with its 95 % interval, of the first pair of runs in the records that differs in this method's switches alone; the card has all of them.
 
 """  # noqa: E501
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A pair of arms of an experiment.
-
-    Attributes:
-        found: the experiment.
-        path: path of its records.
-        before: name of the first arm.
-        after: name of the second arm.
-    """
-
-    found: Experiment
-    path: Path
-    before: str
-    after: str
-
-    @property
-    def ratio(self) -> Ratio | None:
-        """How many times better the second arm is; None if one of them has no figure."""
-        return self.found.ratio(self.after, self.before)
-
-    @property
-    def to_goal(self) -> list[str] | None:
-        """How many times sooner the second arm reaches the goal, and the verdict; None without one.
-
-        Arms that are timed to a goal may do unequal work, so that their seconds compare nothing.
-        """
-        if self.found.goal is None:
-            return None
-        return rows_of(self.found, [(self.before, self.after)])[-1].cells[-2:]
-
-    @property
-    def times(self) -> str:
-        """How many times better the second arm is, as text."""
-        return self.to_goal[0] if self.to_goal else str(self.ratio or "not measured")
-
-    def verdict(self, card: Card) -> str:
-        """Return what the pair shows about a method, or why there is no figure."""
-        why = (self.found.why_not(arm) for arm in (self.after, self.before))
-        claim = self.to_goal[1] if self.to_goal else self.found.verdict(self.after, self.before)
-        said = next(filter(None, why), None) or claim
-        # The speed-up of a method that changes learning counts only where quality holds.
-        unknown = said == "faster" and card.kind == "changes learning"
-        return f"{said}, quality not compared" if unknown else said
-
-    @property
-    def machine(self) -> str:
-        """The processor and its number of cores, from the first run of the pair."""
-        run = self.found.runs[self.before][0] if self.found.runs[self.before] else None
-        cpu = run.only("environment").get("cpu", {}) if run else {}
-        return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
-
-    @property
-    def factors(self) -> dict[str, tuple]:
-        """What differs between the two arms."""
-        return differences(self.found, self.before, self.after)
-
-    def title(self, page: Path) -> str:
-        """Return the experiment's title as a link from a page to its records."""
-        return f"[{self.found.title or self.found.name}]({_link(self.path, page)})"
-
-    def row(self, card: Card) -> list[str]:
-        """Return the pair's row in the table of a card, with the columns ``COLUMNS``."""
-        figure = "time to target" if self.to_goal else report.figure_name(self.found.figure)
-        return [
-            f"{self.title(card.path)}, {figure}",
-            f"{self.before} → {self.after}",
-            report.factors(self.factors),
-            self.times,
-            self.verdict(card),
-            report.data_kind(self.found),
-            self.machine,
-        ]
-
-
-def differences(experiment: Experiment, before: str, after: str) -> dict[str, tuple]:
-    """Return what differs between two arms.
-
-    Args:
-        experiment: the experiment.
-        before: name of the first arm.
-        after: name of the second arm.
-
-    Returns:
-        ``{switch or option: (value before, value after)}``.
-    """
-    return experiment.factors(after, before)
-
-
-def pairs(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return the pairs of arms that an experiment compares, as (before, after).
-
-    In an ablation these are each lever alone, and each lever added to all others.
-    """
-    if not experiment.orders:
-        return experiment.compared()
-    levers = experiment.orders[0]
-    alone = [(BEFORE, arm_name([lever], levers)) for lever in levers]
-    added = [(arm_name({*levers} - {lever}, levers), AFTER) for lever in levers]
-    return list(dict.fromkeys(alone + added))
-
-
-def measurements(root: Path) -> list[Measured]:
-    """Return all pairs of arms in a repository's records, in their order.
-
-    Args:
-        root: the repository's root.
-    """
-    found = []
-    for folder in RECORDS:
-        if (root / folder).exists():
-            for path, experiment in results.read_experiments(root / folder):
-                found += [Measured(experiment, path, *pair) for pair in pairs(experiment)]
-    return found
-
-
-def own(card: Card, found: list[Measured]) -> list[Measured]:
-    """Return the measurements that differ in one method alone, whatever they show.
-
-    Args:
-        card: card of the method.
-        found: all measurements.
-    """
-    return [measured for measured in found if card.owns(measured.factors)]
 
 
 def why_none(card: Card, found: list[Measured]) -> str:
@@ -224,7 +91,7 @@ def listing(cards: list[Card], found: list[Measured], page: Path, short: bool) -
     for card in cards:
         switches = (switch.partition(" ") for switch in card.switches)
         names = ", ".join(f"`{name}`{space}{recipe}" for name, space, recipe in switches)
-        row = [f"[{card.title}]({_link(card.path, page)})", names]
+        row = [f"[{card.title}]({link(card.path, page)})", names]
         if not short:
             row += [card.kind, card.layer, card.summary]
         rows.append([*row, _first(card, found, page, short)])
@@ -242,7 +109,7 @@ def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
         return mine[0].verdict(card) if mine else why_none(card, found)
     verdict = first.verdict(card)
     what = f"{report.factors(first.factors)}: {first.times}, {verdict} ({first.title(page)})"
-    more = f"; [{len(mine) - 1} more]({_link(card.path, page)}#measured)" if len(mine) > 1 else ""
+    more = f"; [{len(mine) - 1} more]({link(card.path, page)}#measured)" if len(mine) > 1 else ""
     return what + more
 
 
@@ -252,10 +119,6 @@ def _brief(first: Measured | None, card: Card) -> str:
         return "not measured alone"
     ratio = first.times.partition(", n")[0]
     return f"{report.factors(first.factors)}: {ratio}, {first.verdict(card)}"
-
-
-def _link(target: Path, page: Path) -> str:
-    return Path(os.path.relpath(target, page.parent)).as_posix()
 
 
 def pages(root: str | Path) -> Iterator[tuple[Path, str]]:

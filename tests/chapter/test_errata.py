@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from mxopt.chapter import checklist_errata, deployment_errata, errata, guide_errata, own_errata
+from mxopt.chapter import (
+    chapter_errata,
+    checklist_errata,
+    deployment_errata,
+    errata,
+    guide_errata,
+    own_errata,
+)
 from mxopt.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -15,15 +22,15 @@ def test_the_page_is_what_the_errata_say_today():
 @pytest.mark.parametrize(
     ("show", "printed", "right"),
     [
-        (errata.loader_over_the_old_data, 20, 0),
-        (errata.validation_that_rolls_over, 32 / 25, 1),
-        (errata.loss_that_is_a_sum, 16, 1),
-        (errata.throughput_clock_never_reset, 100, 1000),
-        (errata.overflow_applied, 0, 1),
-        (errata.float32_after_amp, 16, 32),
-        (errata.learning_rates_six_orders_apart, 1, 0),
-        (errata.thirty_epochs_labelled_ten, 64.57, 21.52),
-        (errata.best_epoch_of_the_validation, 0.941, 0.9),
+        (chapter_errata.loader_over_the_old_data, 20, 0),
+        (chapter_errata.validation_that_rolls_over, 32 / 25, 1),
+        (chapter_errata.loss_that_is_a_sum, 16, 1),
+        (chapter_errata.throughput_clock_never_reset, 100, 1000),
+        (chapter_errata.overflow_applied, 0, 1),
+        (chapter_errata.float32_after_amp, 16, 32),
+        (chapter_errata.learning_rates_six_orders_apart, 1, 0),
+        (chapter_errata.thirty_epochs_labelled_ten, 64.57, 21.52),
+        (chapter_errata.best_epoch_of_the_validation, 0.941, 0.9),
         (own_errata.head_start, 5, 1),
         (guide_errata.rate_that_is_not_printed, 0.001, 0.1),
         (guide_errata.two_meanings_of_faster, 54.17, 35.14),
@@ -70,7 +77,7 @@ def test_the_best_of_many_is_lucky():
 
 
 def test_a_clock_that_does_not_wait_stops_before_the_work_is_done():
-    enqueued, computed = errata.clock_without_waiting()
+    enqueued, computed = chapter_errata.clock_without_waiting()
     assert 0 < enqueued <= computed
 
 

@@ -7,7 +7,8 @@ from mxopt.core.errors import DeviceError, MxoptError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.measure import run
 from mxopt.measure import search as module
-from mxopt.measure.search import Range, best_plan, search
+from mxopt.measure.ranges import Range
+from mxopt.measure.search import best_plan, search
 
 optuna = pytest.importorskip("optuna")
 PLAN = Plan(batch_size=4, epochs=3)

@@ -15,6 +15,7 @@ from mxopt.core.records import Run
 from mxopt.measure import Experiment, read_experiment, time_to_target
 from mxopt.methods import METHODS
 from mxopt.report import card, cards
+from mxopt.report.measured import Measured
 
 ROOT = Path(__file__).parents[2]
 CARDS = sorted((ROOT / "mxopt" / "methods").glob("*/README.md"))
@@ -159,7 +160,7 @@ def test_a_speed_up_that_changes_learning_is_not_called_faster_alone(tmp_path):
 
     runs = {"a": [run(2.0), run(2.1), run(2.2)], "b": [run(1.0), run(1.1), run(1.1)]}
     found = Experiment("halving", "toy:run", dict.fromkeys("ab", Plan()), runs=runs)
-    pair = cards.Measured(found, tmp_path, "a", "b")
+    pair = Measured(found, tmp_path, "a", "b")
     exact, changes = (
         card.read_card(write(tmp_path, GOOD.replace("exact", kind)))
         for kind in ("exact", "changes learning")
@@ -171,12 +172,12 @@ def test_a_speed_up_that_changes_learning_is_not_called_faster_alone(tmp_path):
 def test_arms_that_are_timed_to_a_goal_are_compared_by_it(tmp_path):
     path = next(ROOT.glob("docs/results/*/performance_checklist/checklist-curricula.jsonl"))
     curricula, some = read_experiment(path), card.read_card(write(tmp_path, GOOD))
-    fewer = cards.Measured(curricula, path, "all-samples", "fewer-first")
+    fewer = Measured(curricula, path, "all-samples", "fewer-first")
     assert curricula.ratio("fewer-first", "all-samples").low > 1  # with fewer samples
     assert fewer.times == str(time_to_target(curricula, "fewer-first", baseline="all-samples"))
     assert fewer.verdict(some) == "not significant"
     assert "time to target" in fewer.row(some)[0]
-    missed = cards.Measured(curricula, path, "all-samples", "augmented")
+    missed = Measured(curricula, path, "all-samples", "augmented")
     assert missed.times.startswith("at most")
     assert "missed the target in 3 of 3 runs" in missed.verdict(some)
 

@@ -1,0 +1,139 @@
+"""What the records show about one method: pairs of arms that differ in its switches alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from mxopt import report
+from mxopt.measure import Experiment, Ratio
+from mxopt.measure.ablation import AFTER, BEFORE, arm_name
+from mxopt.report import results
+from mxopt.report.card import Card
+from mxopt.report.pairs import rows_of
+
+RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
+COLUMNS = ["experiment", *report.PAIRS[:2], *report.PAIRS[4:], "data", "machine"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pair of arms of an experiment.
+
+    Attributes:
+        found: the experiment.
+        path: path of its records.
+        before: name of the first arm.
+        after: name of the second arm.
+    """
+
+    found: Experiment
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """How many times better the second arm is; None if one of them has no figure."""
+        return self.found.ratio(self.after, self.before)
+
+    @property
+    def to_goal(self) -> list[str] | None:
+        """How many times sooner the second arm reaches the goal, and the verdict; None without one.
+
+        Arms that are timed to a goal may do unequal work, so that their seconds compare nothing.
+        """
+        if self.found.goal is None:
+            return None
+        return rows_of(self.found, [(self.before, self.after)])[-1].cells[-2:]
+
+    @property
+    def times(self) -> str:
+        """How many times better the second arm is, as text."""
+        return self.to_goal[0] if self.to_goal else str(self.ratio or "not measured")
+
+    def verdict(self, card: Card) -> str:
+        """Return what the pair shows about a method, or why there is no figure."""
+        why = (self.found.why_not(arm) for arm in (self.after, self.before))
+        claim = self.to_goal[1] if self.to_goal else self.found.verdict(self.after, self.before)
+        said = next(filter(None, why), None) or claim
+        # The speed-up of a method that changes learning counts only where quality holds.
+        unknown = said == "faster" and card.kind == "changes learning"
+        return f"{said}, quality not compared" if unknown else said
+
+    @property
+    def machine(self) -> str:
+        """The processor and its number of cores, from the first run of the pair."""
+        run = self.found.runs[self.before][0] if self.found.runs[self.before] else None
+        cpu = run.only("environment").get("cpu", {}) if run else {}
+        return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
+
+    @property
+    def factors(self) -> dict[str, tuple]:
+        """What differs between the two arms."""
+        return self.found.factors(self.after, self.before)
+
+    def title(self, page: Path) -> str:
+        """Return the experiment's title as a link from a page to its records."""
+        return f"[{self.found.title or self.found.name}]({link(self.path, page)})"
+
+    def row(self, card: Card) -> list[str]:
+        """Return the pair's row in the table of a card, with the columns ``COLUMNS``."""
+        figure = "time to target" if self.to_goal else report.figure_name(self.found.figure)
+        return [
+            f"{self.title(card.path)}, {figure}",
+            f"{self.before} → {self.after}",
+            report.factors(self.factors),
+            self.times,
+            self.verdict(card),
+            report.data_kind(self.found),
+            self.machine,
+        ]
+
+
+def pairs(experiment: Experiment) -> list[tuple[str, str]]:
+    """Return the pairs of arms that an experiment compares, as (before, after).
+
+    In an ablation these are each lever alone, and each lever added to all others.
+    """
+    if not experiment.orders:
+        return experiment.compared()
+    levers = experiment.orders[0]
+    alone = [(BEFORE, arm_name([lever], levers)) for lever in levers]
+    added = [(arm_name({*levers} - {lever}, levers), AFTER) for lever in levers]
+    return list(dict.fromkeys(alone + added))
+
+
+def measurements(root: Path) -> list[Measured]:
+    """Return all pairs of arms in a repository's records, in their order.
+
+    Args:
+        root: the repository's root.
+    """
+    found = []
+    for folder in RECORDS:
+        if (root / folder).exists():
+            for path, experiment in results.read_experiments(root / folder):
+                found += [Measured(experiment, path, *pair) for pair in pairs(experiment)]
+    return found
+
+
+def own(card: Card, found: list[Measured]) -> list[Measured]:
+    """Return the measurements that differ in one method alone, whatever they show.
+
+    Args:
+        card: card of the method.
+        found: all measurements.
+    """
+    return [measured for measured in found if card.owns(measured.factors)]
+
+
+def link(target: Path, page: Path) -> str:
+    """Return the address of a file for a link on a page, relative to the page.
+
+    Args:
+        target: path of the file.
+        page: path of the page.
+    """
+    return Path(os.path.relpath(target, page.parent)).as_posix()
