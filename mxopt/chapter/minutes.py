@@ -27,9 +27,6 @@ RECORD = Path(__file__).with_name("minutes.json")
 # The chapter's notebooks, then the guides to the other sources.
 FOLDERS = (PACKAGE.parent / "ch08", PACKAGE.parent / "guides")
 BLOCK = re.compile(r"(<!-- minutes: begin -->\n).*?(<!-- minutes: end -->)", re.DOTALL)
-# Minutes of an older version, used until they are timed again: the tour on an AMD EPYC, the others
-# on an Intel Xeon, before they were shortened.
-_EARLIER = {"cpu": {"8_1": 13, "8_2": 30, "8_3": 25}}
 _SHORT = 6  # seconds
 _BEGIN, _END = "iopub.execute_input", "shell.execute_reply"
 
@@ -53,10 +50,8 @@ def of_notebooks(tier: str) -> dict[str, float]:
     Args:
         tier: name of the tier.
     """
-    timed = {
-        name: sum(times["seconds"].values()) / 60 for name, times in known().get(tier, {}).items()
-    }
-    return {**_EARLIER.get(tier, {}), **timed}
+    timed = known().get(tier, {})
+    return {name: sum(times["seconds"].values()) / 60 for name, times in timed.items()}
 
 
 def of_sections(cells: Iterable[dict]) -> dict[str, float]:
