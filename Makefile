@@ -1,6 +1,7 @@
 # Two commands are enough: `make reproduce` and `make test`. Each sets up what it needs.
 #   make reproduce TIER=smoke RESULTS=results/mine PYTHON=python3.12
 #   make reproduce TIER=cpu LONG=1
+#   make reproduce ONLY=8_          # notebooks whose names begin so: those of the chapter
 #   make reproduce RESULTS=results/mine RESUME=1
 
 PYTHON ?= python3
@@ -12,6 +13,7 @@ BIN := $(VENV)/bin
 TIER ?=
 RESULTS ?=
 LONG ?=
+ONLY ?=
 SITE ?= .venv-site
 RESUME ?=
 # Tests run in this many processes, each with one thread of OpenMP.
@@ -26,13 +28,13 @@ TOOLS_READY := $(CLUSTER)/.ready $(PEERS)/.ready .venv-cu112/.ready
 # The NVIDIA driver's own command: where it answers, the GPU build is what the machine can use.
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 EXTRA := $(if $(GPU),requirements-cu112.txt,)
-OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(LONG),--long) $(if $(RESUME),--resume)
+OPTIONS := $(if $(TIER),--tier $(TIER)) $(if $(RESULTS),--results $(RESULTS)) $(if $(ONLY),--only $(ONLY)) $(if $(LONG),--long) $(if $(RESUME),--resume)
 
 .PHONY: help site test-site handout gpu-check gpu-branches reproduce test test-slow test-numpy2 test-all test-cu112 test-cluster bench peers doctor fetch lint audit data clean setup colab
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
-	@echo "make COMMAND [TIER=smoke|cpu|gpu] [LONG=1] [RESULTS=folder] [PYTHON=python3.11]"; echo
+	@echo "make COMMAND [TIER=smoke|cpu|gpu] [ONLY=8_2] [LONG=1] [RESULTS=folder] [PYTHON=python3.11]"; echo
 	@sed -n 's/^\([a-z0-9-]*\):.*  ## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 reproduce: setup  ## set up, pick what this machine can do, run the notebooks, leave results/

@@ -14,9 +14,11 @@ _GARMENTS = {
 }
 _DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
 
-# The best of three rates each, a factor of three apart, in trainings with seed 107.
+# The best of three rates each, a factor of three apart, in trainings with seed 107. SGD's next
+# larger one, 0.1, was better with that seed and learned nothing with others; the one here was the
+# best that learned with each of the seeds 107 to 109.
 _LARGE = {
-    "sgd": {"learning_rate": 0.1, "momentum": 0.9},
+    "sgd": {"learning_rate": 0.03, "momentum": 0.9},
     "lars": {"learning_rate": 3.0, "momentum": 0.9},
     "adam": {"learning_rate": 1e-2},
     "lamb": {"learning_rate": 3e-2},

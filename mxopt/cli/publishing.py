@@ -83,13 +83,16 @@ def add(command: Callable) -> None:
         help="folder for the results; default: a new one in results",
     )
     reproduce.add_argument(
-        "--only", default="", metavar="NOTEBOOK", help="run one notebook, such as 8_2"
+        "--only",
+        default="",
+        metavar="NAME",
+        help="run the notebooks whose names begin so: 8_2 is one, 8_ are the chapter's",
     )
     reproduce.add_argument(
         "--resume", action="store_true", help="continue an interrupted run; needs --results"
     )
     reproduce.add_argument(
-        "--long", action="store_true", help="add measurements that take up to two hours"
+        "--long", action="store_true", help="add measurements that take several hours"
     )
 
     report = command("report", commands.report, "write RESULTS.md from the records of a folder")
