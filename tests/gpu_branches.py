@@ -26,7 +26,7 @@ ASKS = re.compile(
 # advice, which reads the record of a run.
 ELSEWHERE = (
     *("machine/nvidia.py", "machine/utilization.py", "cli/doctor/", "cli/gpu_check/"),
-    *("chapter/chapter_errata.py", "report/advice.py"),
+    *("chapter/errata/chapter.py", "report/advice.py"),
 )
 
 

@@ -14,11 +14,13 @@ from datetime import datetime
 from pathlib import Path
 
 from mxopt import data, machine, measure
-from mxopt.chapter import checklist_settings, guide_settings, tiers
-from mxopt.chapter.settings import FROM_SCRATCH, HEADLINES, NEEDS, SETTINGS
+from mxopt.chapter import tiers
+from mxopt.chapter.settings import HEADLINES, SETTINGS, needs
+from mxopt.chapter.settings.chapter import FROM_SCRATCH, NEEDS
 from mxopt.core.errors import DataError, DeviceError, PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.data.pretrained import gluoncv_weights
+from mxopt.report import plots
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Lab:
 def _picture(figure, path: Path):
     from IPython.display import Image
 
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=plots.DPI)
     # Not alt=..., which the IPython of Colab does not know.
     return Image(filename=path, width=720, metadata={"alt": path.stem})
 
@@ -153,9 +155,7 @@ def open_lab(
     one, many = "cpu:0", "cpu:0-3"
     if picked.name == "gpu":
         one, many = _gpus(SETTINGS[chapter]["gpu"]["plan"]["batch_size"])
-    guides = (guide_settings, checklist_settings)
-    needs = next((guide.NEEDS for guide in guides if chapter in guide.SETTINGS), NEEDS)
-    missing = find_data(picked.name, needs)
+    missing = find_data(picked.name, needs(chapter))
     settings = SETTINGS[chapter][picked.name]
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")

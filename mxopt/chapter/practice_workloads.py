@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import resource
 import tempfile
 
@@ -100,16 +102,21 @@ DIVERSE = (
     {"bias": False, "hidden": 128},
 )
 TREES = ({}, {"hidden": 0}, {"bias": False, "hidden": 128}, "forest", "boosting")
-MEMBERS = {"similar": SIMILAR, "diverse": DIVERSE, "trees": TREES}
+MEMBERS = {"similar": SIMILAR, "diverse": DIVERSE, "trees": TREES, "one": ({},)}
 
 
-def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
+def ensemble(
+    plan: Plan, write, members: str = "similar", continued: bool = False, **options
+) -> dict:
     """Train several networks and combine their probabilities in several ways.
 
     Args:
         plan: how each is trained; member n has the plan's seed plus 1,000 n.
         write: called with the name and the fields of each event; an event ``member`` for each.
         members: one of ``MEMBERS``.
+        continued: whether a network begins with the weights of the one before, and its learning
+            rate anew: members are then snapshots of one training (Huang et al., "Snapshot
+            Ensembles", 2017).
         **options: options of the recipe ``fashion_mnist``.
 
     Returns:
@@ -127,13 +134,15 @@ def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
     data = recipes.load("fashion_mnist", **options).data()
     images = {name: _images(data, name) for name in ("train", "validation", "test")}
     chosen, tested, silent = [], [], once(write)
-    totals = {"seconds": 0.0, "cpu_seconds": 0.0}
+    totals, net = {"seconds": 0.0, "cpu_seconds": 0.0}, None
     for number, own in enumerate(MEMBERS[members]):
         own_plan = plan.replace(seed=plan.seed + 1_000 * number)
         if isinstance(own, str):
             predict, spent = _tree(own, own_plan.seed, *images["train"])
         else:
-            predict, spent = _network(own_plan, silent, {**options, **own})
+            start = net if continued else None
+            net, spent = _network(own_plan, silent, {**options, **own}, start)
+            predict = functools.partial(_probabilities, net)
         totals = {name: value + spent[name] for name, value in totals.items()}
         chosen.append(predict(images["validation"][0]))
         tested.append(predict(images["test"][0]))
@@ -155,28 +164,38 @@ def ensemble(plan: Plan, write, members: str = "similar", **options) -> dict:
         **{name: _accuracy(ensembles.combined(tested, w), labels) for name, w in weights.items()},
         "mean_member": float(np.mean(singles)),
         "best_member": singles[int(np.argmax(scores))],
-        "disagreement": float(np.mean([(classes[a] != classes[b]).mean() for a, b in pairs])),
+        "disagreement": float(
+            np.mean([(classes[a] != classes[b]).mean() for a, b in pairs]) if pairs else 0.0
+        ),
         **totals,
     }
 
 
-def _network(plan: Plan, write, options: dict) -> tuple:
-    """Train a network; return its function from images to probabilities, and what it took."""
-    from mxnet import nd
-
+def _network(plan: Plan, write, options: dict, start=None) -> tuple:
+    """Train a network, from the weights of ``start`` if given; return it, and what it took."""
     from mxopt import recipes
     from mxopt.train import fit
 
     nets: list = []
-    figures = fit.fit(
-        recipes.load("fashion_mnist", **options), plan, write, nets.append, evaluate=False
-    )
+    made = recipes.load("fashion_mnist", **options)
 
-    def predict(images):
-        parts = (nd.array(images[n : n + 500]) for n in range(0, len(images), 500))
-        return np.concatenate([nd.softmax(nets[-1](part)).asnumpy() for part in parts])
+    def from_start(contexts):
+        net = made.network(contexts)
+        for new, old in zip(net.collect_params().values(), start.collect_params().values()):
+            new.set_data(old.data())
+        return net
 
-    return predict, figures
+    chosen = made if start is None else dataclasses.replace(made, network=from_start)
+    figures = fit.fit(chosen, plan, write, nets.append, evaluate=False)
+    return nets[-1], figures
+
+
+def _probabilities(net, images: np.ndarray) -> np.ndarray:
+    """Return a network's probabilities (images, classes)."""
+    from mxnet import nd
+
+    parts = (nd.array(images[n : n + 500]) for n in range(0, len(images), 500))
+    return np.concatenate([nd.softmax(net(part)).asnumpy() for part in parts])
 
 
 def _tree(kind: str, seed: int, images: np.ndarray, labels: np.ndarray) -> tuple:

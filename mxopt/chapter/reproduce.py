@@ -93,6 +93,10 @@ def reproduce(
         print(f"time: about {progress_bar.duration(expected)} in all, measured on another machine")
     else:
         print("time: not known for these settings; an estimate follows after a tenth of the work")
+    if picked.name == "cpu" and not long:
+        for path in chosen:
+            if sections := only_long(path):
+                print(f"only with LONG=1, in {minutes.key(path)}: {'; '.join(sections)}")
     start = time.monotonic()
     parts = {path: 60 * times[path] if expected else 1 for path in chosen}
     with progress_bar.track(
@@ -166,6 +170,23 @@ def heading(cells, index: int) -> str:
         if cell.cell_type == "markdown" and title:
             return title.lstrip("# ")
     return "start"
+
+
+def only_long(path: Path) -> list[str]:
+    """Return the headings of a notebook's sections that measure something with LONG=1 only.
+
+    Args:
+        path: path of the notebook; its cells that do so name LONG=1 in what they print otherwise.
+    """
+    import nbformat
+
+    cells = nbformat.read(path, as_version=4).cells
+    found = [
+        heading(cells, index)
+        for index, cell in enumerate(cells)
+        if cell.cell_type == "code" and "LONG=1" in cell.source
+    ]
+    return list(dict.fromkeys(found))
 
 
 def to_html(notebook) -> str:

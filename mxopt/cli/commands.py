@@ -150,7 +150,7 @@ def ablate(chosen) -> int:
         "ablation", "mxopt.chapter.workloads:train", plan, levers, options=options,
         repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds",
     )  # fmt: skip
-    plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=130)
+    plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=plots.DPI)
     print(report.ablation(found))
     return 1 if any(map(found.experiment.why_not, found.experiment.arms)) else 0
 

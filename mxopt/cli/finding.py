@@ -51,6 +51,8 @@ def autotune(chosen) -> int:
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
     job = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    if chosen.memory is not None:
+        job["memory"] = chosen.memory * 2**20
     path = sources.cache_folder() / "autotune.json"
     cpu = machine.cpu()
     key = json.dumps([cpu.model, cpu.physical_cores, plan.as_dict(), job], sort_keys=True)
@@ -81,7 +83,7 @@ def find_rate(chosen) -> int:
     from mxopt.chapter import lab
     from mxopt.core.plan import Plan
     from mxopt.measure.learning_rate import RANGE_TEST
-    from mxopt.report import learning_rates
+    from mxopt.report import learning_rates, plots
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
@@ -92,7 +94,7 @@ def find_rate(chosen) -> int:
     if not run.ok:
         return ended(run)
     picture = folder / "range.png"
-    learning_rates.plot(run).savefig(picture, dpi=130, bbox_inches="tight")
+    learning_rates.plot(run).savefig(picture, dpi=plots.DPI, bbox_inches="tight")
     for name, value in run.figures.items():
         if name.endswith("_rate"):
             print(f"{report.figure_name(name):24s} {value:.3g}")

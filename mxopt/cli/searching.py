@@ -42,6 +42,12 @@ def add(command: Callable) -> None:
     )
     trained(tune, "the plan; workers, prefetching, loader and transforms are tuned")
     tune.add_argument("--seconds", type=float, default=20, help="of trials; default: 20")
+    tune.add_argument(
+        "--memory",
+        type=int,
+        metavar="MIB",
+        help="that loading may use; default: half of what is free",
+    )
     tune.add_argument("--again", action="store_true", help="measure, even if a result is kept")
 
     rate = command(

@@ -17,7 +17,14 @@ from mxopt.machine.nvidia import (
     show_only,
     survey_gpus,
 )
-from mxopt.machine.processor import Cpu, SharedMemory, cpu, memory_available, shared_memory
+from mxopt.machine.processor import (
+    Cpu,
+    SharedMemory,
+    cpu,
+    memory_available,
+    memory_used,
+    shared_memory,
+)
 from mxopt.machine.utilization import Utilization
 from mxopt.machine.variables import warnings
 
@@ -32,6 +39,7 @@ __all__ = [
     "environment",
     "gpus",
     "memory_available",
+    "memory_used",
     "mxnet_build",
     "mxnet_packages",
     "openmp_runtimes",

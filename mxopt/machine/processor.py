@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -105,6 +106,16 @@ def memory_available() -> int:
     left = cgroup.memory_left()
     available = psutil.virtual_memory().available
     return available if left is None else min(available, left)
+
+
+def memory_used() -> int:
+    """Return the bytes that this process and its children use; pages they share count once."""
+    whole = psutil.Process()
+    used = 0
+    for process in (whole, *whole.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # a child that has just ended
+            used += process.memory_full_info().pss
+    return used
 
 
 def shared_memory(folder: str = "/dev/shm") -> SharedMemory | None:

@@ -79,7 +79,7 @@ def climb(
                     break
                 other = {**at, name: choices[name][place]}
                 found = measured(other)
-                if found >= BETTER * best:
+                if found >= BETTER * best and found > best:
                     at, best, reach = other, found, 1
                 elif reach == BEYOND:
                     break
@@ -114,21 +114,31 @@ def tune_loader(
     recipe: str = "segmentation",
     seconds: float = 20.0,
     each: float = 1.0,
+    memory: int | None = None,
+    exhaustive: bool = False,
     **options,
 ) -> dict:
     """Find the settings with which a recipe's training samples are loaded fastest here.
+
+    A trial's clock starts when what workers loaded ahead while they started has been taken.
 
     Args:
         plan: the switches that are not tuned, such as the batch size.
         write: called with the name and the fields of each event; an event ``trial`` for each trial.
         recipe: name of the recipe, or ``module:function``.
         seconds: no trial begins later.
-        each: seconds of a trial, after its first batch.
+        each: seconds of a trial.
+        memory: bytes that this process and its workers may use; settings that use more are not
+            chosen. None is half of what is available.
+        exhaustive: whether to try all combinations instead, however long that takes.
         **options: options of the recipe.
 
     Returns:
         ``samples_per_second`` with the settings of the plan and ``best_samples_per_second``;
-        ``settings``, the best ones.
+        ``settings``, the best ones; ``trials``, how many combinations could be chosen.
+
+    Raises:
+        PlanError: no combination needs as little memory.
     """
     from mxnet import nd
 
@@ -142,6 +152,7 @@ def tune_loader(
     contexts = parallel.contexts(plan)
     data = recipes.load(recipe, **options).data()
     write("data", kind=data.kind, origin=data.origin, samples=len(data.train))
+    budget = machine.memory_available() // 2 if memory is None else memory
 
     def rate(settings: dict) -> float:
         try:
@@ -149,19 +160,21 @@ def tune_loader(
             loader = make_loader(data, "train", select(data.transform, tried), tried, contexts)
         except PlanError:  # these settings exclude each other
             return 0.0
+        ahead = 2 * tried.num_workers if tried.prefetch is None else tried.prefetch
         count, begin = 0, None
         batches = itertools.chain.from_iterable(itertools.repeat(loader))
-        for batch in batches:
+        for batch in itertools.islice(batches, ahead, None):
             nd.waitall()
-            if begin is None:  # workers have started
+            if begin is None:
                 begin = time.perf_counter()
                 continue
             count += batch.size
             if time.perf_counter() - begin > each:
                 break
         found = count / (time.perf_counter() - begin)
-        write("trial", settings=settings, samples_per_second=found)
-        return found
+        used = machine.memory_used()
+        write("trial", settings=settings, samples_per_second=found, memory_bytes=used)
+        return found if used <= budget else 0.0
 
     known = choices(machine.cpu().physical_cores)
     own = {name: getattr(plan, name) for name in known}
@@ -169,11 +182,19 @@ def tune_loader(
         name: values if own[name] in values else (*values, own[name])
         for name, values in known.items()
     }
-    best, trials = climb(rate, known, own, seconds)
+    if exhaustive:
+        every = [dict(zip(known, values)) for values in itertools.product(*known.values())]
+        trials = [(settings, rate(settings)) for settings in (own, *every)]
+        best = max(trials, key=lambda trial: trial[1])[0]
+    else:
+        best, trials = climb(rate, known, own, seconds)
+    if not any(found for _, found in trials):
+        raise PlanError(f"every way to load uses more than {budget / 2**20:,.0f} MiB: allow more")
     return {
         "samples_per_second": trials[0][1],
         "best_samples_per_second": max(found for _, found in trials),
         "settings": best,
+        "trials": sum(found > 0 for _, found in trials),
     }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mxopt.chapter import checklist_exercises as exercises
+from mxopt.chapter.exercises import checklist as exercises
 
 
 def shown(check, answer, capsys):

@@ -4,8 +4,9 @@ import pytest
 
 from mxopt import Plan
 from mxopt.chapter import checklist_workloads as workloads
-from mxopt.chapter import deployment, practice_workloads
+from mxopt.chapter import deployment, ensemble_workloads, practice_workloads
 from mxopt.core.errors import PlanError
+from mxopt.train.initial import weights_hash
 
 PLAN = Plan(
     optimizer="adam",
@@ -107,7 +108,42 @@ def test_an_ensemble_is_combined_on_the_validation_split(kind):
     singles = [member["test_accuracy"] for member in members]
     assert found["mean_member"] == pytest.approx(sum(singles) / len(singles))
     assert found["best_member"] in singles
-    assert 0 < found["disagreement"] < 1
+    assert 0 < found["disagreement"] < 1 or len(members) == 1
+
+
+def test_snapshots_begin_where_the_member_before_has_ended(monkeypatch):
+    begun, ended, network = [], [], practice_workloads._network
+
+    def watched(plan, write, *how):
+        def weights(event, **fields):
+            if event == "weights":
+                begun.append(fields["hash"])
+
+        net, spent = network(plan, weights, *how)
+        ended.append(weights_hash(net)[0])
+        return net, spent
+
+    monkeypatch.setattr(practice_workloads, "_network", watched)
+    practice_workloads.ensemble(PLAN, unused, continued=True, **GARMENTS)
+    assert begun[1:] == ended[:-1]
+    assert len(set(ended)) == 5
+    begun.clear(), ended.clear()
+    practice_workloads.ensemble(PLAN, unused, **GARMENTS)
+    assert not {*begun} & {*ended}
+
+
+def test_segmentation_is_scored_with_the_average_of_its_networks():
+    events = []
+    found = ensemble_workloads.averaged(
+        Plan(batch_size=4), lambda event, **fields: events.append((event, fields)), members=2,
+        network="tiny", size=32, limit=8,
+    )  # fmt: skip
+    members = [fields for event, fields in events if event == "member"]
+    assert [member["number"] for member in members] == [0, 1]
+    mean = sum(member["test_mIoU"] for member in members) / 2
+    assert found["alone_test_mIoU"] == pytest.approx(mean)
+    # The average's loss is at most the mean of its members' losses: the logarithm is concave.
+    assert found["test_loss"] <= found["alone_test_loss"] + 1e-6
 
 
 @pytest.mark.slow

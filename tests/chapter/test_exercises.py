@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 
-from mxopt.chapter import checklist_exercises, exercises, guide_exercises, practice_exercises
+from mxopt.chapter import exercises
+from mxopt.chapter.exercises import chapter, checklist, guides, practice
 
 HERE = Path(__file__).parents[2]
 NOTEBOOKS = sorted([*HERE.glob("ch08/*.ipynb"), *HERE.glob("guides/*.ipynb")])
@@ -42,7 +43,7 @@ class Both:
     """The checks of the chapter and of the guides, by name."""
 
     def __getattr__(self, name):
-        homes = (exercises, guide_exercises, checklist_exercises, practice_exercises)
+        homes = (chapter, guides, checklist, practice)
         return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 

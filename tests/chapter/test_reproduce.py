@@ -73,6 +73,23 @@ def test_the_notebooks_say_why_the_tier_was_picked_and_the_time_is_said_first(
     assert re.search(r"67 %, 8_2: A heading, about \d+ s left", said)
 
 
+def test_what_a_long_run_adds_is_said_first(tmp_path, capsys, monkeypatch):
+    for name in ("MXOPT_TIER", "MXOPT_TIER_WHY", "MXOPT_RESULTS", "MXOPT_LONG"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(reproduce.lab, "find_data", lambda tier: [])
+    (tmp_path / "in").mkdir()
+    notebook(tmp_path / "in" / "8_1.ipynb", "1 + 1")
+    notebook(tmp_path / "in" / "8_2.ipynb", "1 + 1", "print('not measured; LONG=1')")
+    assert reproduce.only_long(tmp_path / "in" / "8_1.ipynb") == []
+    for long in (False, True):
+        monkeypatch.setattr(reproduce, "execute", lambda *how: None)
+        with pytest.raises(RecordError, match="no run records"):
+            reproduce.reproduce("cpu", tmp_path / f"out-{long}", tmp_path / "in", long=long)
+        said = capsys.readouterr().out
+        assert ("only with LONG=1, in 8_2: A heading\n" in said) == (not long)
+        assert "LONG=1, in 8_1" not in said
+
+
 @pytest.mark.fault(
     "runs",
     "a notebook's cell fails",

@@ -1,14 +1,20 @@
 """Coordinate ascent: near the best of the grid, in few trials, within its time."""
 
 import itertools
+import subprocess
+import sys
+import time
+import types
 
 import numpy as np
 import pytest
 
+from mxopt import machine
 from mxopt.cli.main import main
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.measure import autotune
+from mxopt.methods.input_pipeline import loading
 
 CHOICES = {
     "placement": ("lazy", "cached"),
@@ -99,6 +105,74 @@ def test_a_loader_is_tuned_on_the_recipe_itself():
     assert trials[0]["settings"]["num_workers"] == 0
     assert len(trials) > 1
     Plan(batch_size=4).replace(**found["settings"])  # which is a plan
+
+
+def test_all_combinations_can_be_tried(monkeypatch):
+    settings = {"num_workers": (0, 1), "prefetch": (None, 1)}
+    monkeypatch.setattr(autotune, "choices", lambda cores: settings)
+    tried = []
+
+    def write(event, **fields):
+        if event == "trial":
+            tried.append((fields["samples_per_second"], fields["settings"]))
+
+    found = autotune.tune_loader(Plan(batch_size=4), write, "toy:toy", each=0.05, exhaustive=True)
+    shown = [tuple(settings.values()) for _, settings in tried]
+    assert shown[0] == (0, None)  # the plan's own, then every one that is possible
+    assert sorted(shown[1:], key=str) == [(0, None), (1, 1), (1, None)]
+    assert found["trials"] == 4
+    assert (found["best_samples_per_second"], found["settings"]) == max(tried, key=lambda t: t[0])
+
+
+def test_settings_that_use_too_much_memory_are_not_chosen(monkeypatch):
+    used = iter([100, 300, 500, 500])
+    monkeypatch.setattr(autotune, "choices", lambda cores: {"num_workers": (0, 1)})
+    monkeypatch.setattr(machine, "memory_used", lambda: next(used))
+    tried = []
+
+    def write(event, **fields):
+        tried.append(fields)
+
+    def tune(memory):
+        return autotune.tune_loader(Plan(batch_size=4), write, "toy:toy", each=0.02, memory=memory)
+
+    assert tune(200)["settings"] == {"num_workers": 0}
+    assert [trial["memory_bytes"] for trial in tried[1:]] == [100, 300]
+    with pytest.raises(PlanError, match="more than 0 MiB"):
+        tune(400)
+
+
+def test_nothing_possible_ends_the_climb():
+    choices = {"x": range(5), "y": (1, 2)}
+    _, trials = autotune.climb(lambda settings: 0.0, choices)
+    assert len(trials) < 10
+
+
+def test_the_memory_of_a_child_counts():
+    before = machine.memory_used()
+    code = "import time; held = bytearray(64 << 20); print(len(held), flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        assert machine.memory_used() - before > 60 << 20
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_what_workers_loaded_before_the_clock_started_is_not_counted(monkeypatch):
+    class Loader:
+        def __iter__(self):
+            for number in range(30):
+                time.sleep(0 if number < 8 else 0.02)  # 8: two for each of four workers
+                yield types.SimpleNamespace(size=4)
+
+    monkeypatch.setattr(autotune, "choices", lambda cores: {"num_workers": (4,)})
+    monkeypatch.setattr(loading, "make_loader", lambda *_: Loader())
+    found = autotune.tune_loader(
+        Plan(batch_size=4, num_workers=4), lambda *_, **__: None, "toy:toy", each=0.1
+    )
+    assert 0 < found["samples_per_second"] <= 4 / 0.02
 
 
 def test_the_command_keeps_what_it_has_found(tmp_path, monkeypatch, capsys):

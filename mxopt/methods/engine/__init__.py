@@ -16,6 +16,7 @@ class Engine(Method):
     """
 
     switches = ("engine", "engine_threads")
+    options = {"mxopt.chapter.dispatch_workloads:dispatched": ("bulk",)}
 
     @classmethod
     def environment(cls, plan):

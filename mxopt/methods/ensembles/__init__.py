@@ -4,9 +4,14 @@ from mxopt.methods.method import Method, exports
 
 
 class Ensembles(Method):
-    """Declares no switch: members are trained one by one, and combined afterwards."""
+    """Declares the options of workloads that compare: members are trained one by one."""
+
+    options = {
+        "mxopt.chapter.practice_workloads:ensemble": ("members", "continued"),
+        "mxopt.chapter.ensemble_workloads:averaged": ("members",),
+    }
 
 
 _WEIGHTS = ("by_score", "combined", "greedy", "log_loss", "optimized")
-__getattr__ = exports(__name__, **dict.fromkeys(_WEIGHTS, "weights"))
-__all__ = ["Ensembles", "by_score", "combined", "greedy", "log_loss", "optimized"]
+__getattr__ = exports(__name__, **dict.fromkeys(_WEIGHTS, "weights"), Together="together")
+__all__ = ["Ensembles", "Together", "by_score", "combined", "greedy", "log_loss", "optimized"]

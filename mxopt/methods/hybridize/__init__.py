@@ -10,6 +10,7 @@ class Hybridize(Method):
     """Calls ``hybridize`` on the trained part of the network."""
 
     switches = ("hybridize",)
+    options = {"mxopt.chapter.dispatch_workloads:dispatched": ("together",)}
 
     @classmethod
     def check(cls, plan):

@@ -1,7 +1,9 @@
 """Weights of members: what each rule returns where the answer is known."""
 
+import mxnet as mx
 import numpy as np
 import pytest
+from mxnet import gluon, nd
 
 from mxopt.core.errors import PlanError
 from mxopt.methods import ensembles
@@ -101,3 +103,30 @@ def test_greedy_selection_chooses_good_members_and_the_best_round(split):
     assert first.tolist() == np.eye(4)[int(np.argmin(alone))].tolist()
     with pytest.raises(PlanError, match="rounds=0"):
         ensembles.greedy(probabilities, labels, rounds=0)
+
+
+def test_networks_together_are_the_mean_of_their_probabilities():
+    nets = [gluon.nn.Dense(3, in_units=2) for _ in range(3)]
+    for seed, net in enumerate(nets):
+        mx.random.seed(seed)
+        net.initialize(mx.init.Normal(1.0))
+    x = nd.random.normal(shape=(5, 2))
+    mean = sum(nd.softmax(net(x), axis=1) for net in nets) / 3
+    together = ensembles.Together(nets)
+    assert np.allclose(nd.softmax(together(x), axis=1).asnumpy(), mean.asnumpy(), atol=1e-6)
+    assert len(list(together.collect_params())) == 6
+
+
+def test_of_several_outputs_the_first_counts_and_classes_can_lie_elsewhere():
+    class Two(gluon.Block):
+        def forward(self, x):
+            return x, 0 * x
+
+    x = nd.random.normal(shape=(2, 3, 4))
+    alone = ensembles.Together([Two()], axis=2)(x)
+    assert np.allclose(alone.asnumpy(), nd.log_softmax(x, axis=2).asnumpy(), atol=1e-6)
+
+
+def test_an_ensemble_of_nothing_is_refused():
+    with pytest.raises(PlanError, match="at least one network"):
+        ensembles.Together([])

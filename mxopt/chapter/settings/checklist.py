@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.chapter.guide_settings import CORES
+from mxopt.chapter.settings.guides import CORES
 
 # What both guides train unless they say otherwise.
 _GARMENTS = {
@@ -13,6 +13,21 @@ _GARMENTS = {
     "transform_batch": 1_000,
 }
 _DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
+# How 8_2 trains, but for what depends on stages that are not trained.
+_PEOPLE = {
+    "batch_size": 4,
+    "epochs": 1,
+    "learning_rate": 0.012,
+    "momentum": 0.9,
+    "clip_norm": 1.0,
+    "schedule": "poly",
+    "warmup_epochs": 0.3,
+    "preprocess": "cached",
+    "transforms": "opencv",
+    "hybridize": "static",
+    "graph_rewrites": "usual",
+    "cpu_threads": CORES,
+}
 
 # The best of three rates each, a factor of three apart, in trainings with seed 107. SGD's next
 # larger one, 0.1, was better with that seed and learned nothing with others; the one here was the
@@ -26,14 +41,14 @@ _LARGE = {
 
 # In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
 # milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
-# ``tuning`` its seconds; ``finder``, ``curriculum`` and ``smaller`` are options of trainings,
-# ``shrinking`` switches of the last ones, ``shares`` those of the weights that are pruned, as in
-# the checklist; ``large`` the rates of optimizers with large batches; ``network`` is deployed for
-# single samples, ``small_network`` for many, each ``deployed`` times; ``cases`` is the number of
-# seeds for which suggested rates are compared with a grid, and ``rounded``, ``efficient``,
-# ``calibrated`` and ``stored`` those of trainings that simulate integers, of networks of several
-# sizes, of calibrations with few photographs, and of readings of what is stored smaller or in
-# several files.
+# ``tuning`` its seconds, and ``loader_searches`` how; ``finder``, ``curriculum`` and ``smaller``
+# are options of trainings, ``shrinking`` switches of the last ones, ``shares`` those of the weights
+# that are pruned, as in the checklist; ``large`` the rates of optimizers with large batches;
+# ``network`` is deployed for single samples, ``small_network`` for many, each ``deployed`` times;
+# ``cases`` is the number of seeds for which suggested rates are compared with a grid, and
+# ``rounded``, ``efficient``, ``calibrated`` and ``stored`` those of trainings that simulate
+# integers, of networks of several sizes, of calibrations with few photographs, and of readings of
+# what is stored smaller or in several files.
 _CHECKLIST = {
     "repeats": 3,
     "seeds": 3,
@@ -44,6 +59,7 @@ _CHECKLIST = {
     "images": 20_000,
     "photographs": {"recipe": "segmentation", "size": 240},
     "tuning": 20,
+    "loader_searches": {"tuning": {}},
     "finder": {"limit": 4_800},
     "channels": (24, 32, 40, 48, 64),
     "side": 56,
@@ -60,6 +76,7 @@ _CHECKLIST = {
     "small_network": {"recipe": "fashion_mnist", "train": True, "limit": 3_200, "batch": 32},
     "long": {
         "repeats": 6,
+        "loader_searches": {"tuning": {}, "grid": {"exhaustive": True}},
         "channels": (16, 24, 32, 40, 48, 56, 64, 72, 80),
         "finder": {"limit": 9_600},
         "smaller": {},
@@ -79,6 +96,8 @@ _CHECKLIST = {
 # an ensemble's members, ``searches`` and ``ensembles`` how many there are of each; ``steps`` are
 # those before gradients are looked at. Trials of a search are short, because the first five
 # of each of Hyperband's two brackets are drawn at random: a search of ten compares nothing.
+# ``equal_cost`` are options of trainings of as many epochs in all, ``averaged`` the number of
+# trainings that find people (``photographs``), ``small_steps`` that of steps of microseconds.
 _PRACTICE = {
     "repeats": 3,
     "training": {},
@@ -87,8 +106,15 @@ _PRACTICE = {
     "searches": 1,
     "ensemble": {"limit": 3_200},
     "ensembles": 3,
+    "equal_cost": None,
+    "averaged": 0,
+    "photographs": {**_DEEPLAB, "size": 240, "reset_head": True, "space_to_batch": True},
+    "photographs_plan": _PEOPLE,
     "steps": 30,
+    "small_steps": 2_000,
     "long": {
+        "equal_cost": {"limit": 4_800},
+        "averaged": 3,
         "search": {"limit": 1_600, "minutes": 2},
         "searches": 5,
         "ensemble": {"limit": 9_600},
@@ -106,7 +132,11 @@ SETTINGS = {
             "searches": 1,
             "ensemble": {"limit": 320},
             "ensembles": 1,
+            "equal_cost": {"limit": 64},
+            "averaged": 1,
+            "photographs": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
             "steps": 3,
+            "small_steps": 80,
             "long": {},
         },
         "cpu": _PRACTICE,
@@ -155,4 +185,8 @@ HEADLINES = {
     "checklist-predict-garments": [["float32", "int8-minmax"]],
     "practice-search": [["random", "tpe-hyperband"]],
     "practice-ensembles": [["similar", "diverse"]],
+    "practice-equal-cost": [["one", "snapshots"], ["one", "five"]],
+    "practice-averaged": [["one", "three"]],
+    "practice-steps": [["calls", "graph"], ["graph", "graph-8"]],
+    "checklist-augmentation": [["host", "device"]],
 }

@@ -1,4 +1,4 @@
-"""What the guides' notebooks measure on each tier, as :mod:`mxopt.chapter.settings`."""
+"""What the guides' notebooks measure on each tier, as :mod:`mxopt.chapter.settings.chapter`."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ SETTINGS = {
     },
 }
 
-# What the guides read on each tier, as ``settings.NEEDS`` for the chapter.
+# What the guides read on each tier, as ``NEEDS`` of the chapter.
 NEEDS = {
     "smoke": (),
     "cpu": ("fashion-mnist", "penn-fudan"),

@@ -10,7 +10,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
-from mxopt.chapter.erratum import Erratum
+from mxopt.chapter.errata.erratum import Erratum
 from mxopt.methods.engine.clock import timed
 from mxopt.report import book
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mxnet import nd
 
-from mxopt.chapter.erratum import Erratum
+from mxopt.chapter.errata.erratum import Erratum
 from mxopt.measure import read_experiment, time_to_target
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 # The record that version 0.1 published, and where today's is looked for.
 FIRST = DOCS / "errata" / "segmentation-0.1.jsonl"
 TODAY = "8_2/segmentation.jsonl"

@@ -10,7 +10,7 @@ import statistics
 
 import numpy as np
 
-from mxopt.chapter.erratum import Erratum
+from mxopt.chapter.errata.erratum import Erratum
 from mxopt.methods.lr_range_test import rules
 
 

@@ -1,6 +1,6 @@
 """Errata of the checklist's and the best practices' parts on graphs, precision and deployment.
 
-Sources as for :mod:`mxopt.chapter.checklist_errata`.
+Sources as for :mod:`mxopt.chapter.errata.checklist`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from mxopt.chapter.erratum import Erratum
+from mxopt.chapter.errata.erratum import Erratum
 from mxopt.methods.precision import lost
 from mxopt.methods.pruning import mask, save_pruned
 from mxopt.methods.quantization import quantize, save_int8

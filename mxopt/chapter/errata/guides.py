@@ -9,8 +9,8 @@ from __future__ import annotations
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 
-from mxopt.chapter.erratum import Erratum
-from mxopt.chapter.guide_settings import PRINTED_FIGURES
+from mxopt.chapter.errata.erratum import Erratum
+from mxopt.chapter.settings.guides import PRINTED_FIGURES
 
 
 def rate_that_is_not_printed(steps: int = 100) -> tuple[float, float]:
