@@ -65,7 +65,7 @@ def write(folder: Path) -> Path:
         if "roofline" in known:
             drawn[roofline.PLOT] = roofline.plot(known["roofline"])
         for name, figure in drawn.items():
-            figure.savefig(home / name, dpi=130, bbox_inches="tight")
+            figure.savefig(home / name, dpi=plots.DPI, bbox_inches="tight")
     atomic.replace_text(folder / "README.md", text(folder / "records"))
     return folder / "README.md"
 

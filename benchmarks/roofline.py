@@ -186,7 +186,7 @@ def plot(experiment: Experiment):
         if not experiment.why_not(arm) and not _rewritten(experiment, arm)
     ]
     figure = Figure(figsize=(8.5, 4.2), layout="constrained")
-    axes, peak, rate = figure.subplots(), 0.0, 0.0
+    axes, peak, rate, named = figure.subplots(), 0.0, 0.0, {}
     for number, arm in enumerate(measured):
         figures = experiment.runs[arm][0].figures
         peak = max(peak, figures["gflop_per_second"])
@@ -206,14 +206,19 @@ def plot(experiment: Experiment):
                 alpha=0.6,
                 label=arm,
             )
-            axes.annotate(name.removeprefix("mxopt_"), place, fontsize="x-small",
-                          xytext=(6, -3), textcoords="offset points")  # fmt: skip
+            named.setdefault(name, []).append(place)
+    for name, places in named.items():  # once for all arms, beside its fastest point
+        axes.annotate(name.removeprefix("mxopt_"), max(places, key=lambda place: place[1]),
+                      xytext=(9, -3), fontsize="x-small", textcoords="offset points")  # fmt: skip
     low, high = axes.get_xlim()
     intensities = [min(low, 1), peak / rate, max(high, 2 * peak / rate)]
     roof = [min(peak, rate * x) for x in intensities]
     axes.plot(intensities, roof, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
     axes.set_xlabel("operations for each byte of the arrays")
     axes.set_ylabel("GFLOP/s")
     labelled = dict(zip(*reversed(axes.get_legend_handles_labels())))  # one for each arm

@@ -125,6 +125,6 @@ def _address(picture) -> str:
         content = picture.read_bytes()
     else:
         buffer = io.BytesIO()
-        picture.savefig(buffer, format="png", dpi=130)
+        picture.savefig(buffer, format="png", dpi=plots.DPI)
         content = buffer.getvalue()
     return "data:image/png;base64," + base64.b64encode(content).decode()

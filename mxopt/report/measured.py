@@ -39,6 +39,11 @@ class Measured:
         return self.found.ratio(self.after, self.before)
 
     @property
+    def named(self) -> bool:
+        """Whether the pair was named as a headline before it was measured."""
+        return (self.before, self.after) in map(tuple, self.found.headline)
+
+    @property
     def to_goal(self) -> list[str] | None:
         """How many times sooner the second arm reaches the goal, and the verdict; None without one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mxopt import report
@@ -63,7 +64,7 @@ def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
 
     Args:
         experiments: the experiments of each processor; if several have named pairs, the table has a
-            ratio and a verdict of each.
+            column for each, with ratio and verdict.
 
     Returns:
         The table; a sentence if no experiment names a pair.
@@ -72,10 +73,10 @@ def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
     named = {name: rows for name, rows in every.items() if rows}
     if len(named) > 1:
         rows = [
-            [title, next(filter(None, found)).differs, *_ratios(found)]
-            for title, *found in _beside(named)
+            [title, next(filter(None, found)).differs, *map(_claim, found)]
+            for title, *found in beside(named)
         ]
-        columns = ["experiment", report.DIFFERS, *_columns(named)]
+        columns = ["experiment", report.DIFFERS, *named]
     else:
         rows = [[row.title, row.differs, *row.cells] for found in named.values() for row in found]
         columns = ["experiment", *report.PAIRS[1:]]
@@ -95,15 +96,15 @@ def held(experiments: dict[str, list[Experiment]]) -> report.Table:
         name: [row for one in found for row in rows_of(one, one.compared()) if row.ratio]
         for name, found in experiments.items()
     }
-    beside = _beside(every)
-    shared = [(title, found) for title, *found in beside if len(list(filter(None, found))) > 1]
+    together = beside(every)
+    shared = [(title, found) for title, *found in together if len(list(filter(None, found))) > 1]
     places = [place for place in range(len(every)) if any(found[place] for _, found in shared)]
     rows = [
         [title, *_ratios([found[place] for place in places]), _agree(list(filter(None, found)))]
         for title, found in shared
     ]
     columns = ["pair", *_columns([list(every)[place] for place in places]), "agree"]
-    note = f"On one processor only: {len(beside) - len(shared)} more, on its own page."
+    note = f"On one processor only: {len(together) - len(shared)} more, on its own page."
     return report.Table(columns, rows, note)
 
 
@@ -114,11 +115,19 @@ def _agree(rows: list[Row]) -> str:
     return "yes" if len(claims) == 1 else "on the ratio only"
 
 
-def _beside(rows: dict[str, list[Row]]) -> list[tuple]:
+def beside(rows: dict[str, list[Row]]) -> list[tuple]:
     """Return the rows of several processors by title: (title, row or None of each processor)."""
     titles = dict.fromkeys(row.title for found in rows.values() for row in found)
     known = [{row.title: row for row in found} for found in rows.values()]
     return [(title, *(found.get(title) for found in known)) for title in titles]
+
+
+def _claim(row: Row | None) -> str:
+    """Return ratio and verdict as one cell, without the difference that a verdict rests on."""
+    if row is None:
+        return "not measured"
+    times, verdict = row.cells[-2:]
+    return f"{times}: {re.sub(': difference [^;]*', '', verdict)}"
 
 
 def _columns(processors) -> list[str]:

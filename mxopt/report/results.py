@@ -13,12 +13,15 @@ from mxopt.core.errors import RecordError
 from mxopt.measure import Experiment, find_experiments, read_experiment
 from mxopt.measure.files import packed_path, plots_folder
 from mxopt.measure.statistics import CONFIDENCE
-from mxopt.report import book, book_tables, heading, pairs
+from mxopt.report import book, book_tables, heading, pairs, plots
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
+OVERVIEW = "headlines.png"
 # A ratio as tables show it, such as "1.52 [1.40, 1.65], n = 6", or a bound.
 INTERVAL = re.compile(r"(?:\[[^\]]+\]|\(95 %: [^)]+\)), n = \d")
+# The section of the chapter's notebooks in the README.
+CHAPTER = "The chapter"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -177,10 +180,27 @@ def pages(folder: str | Path) -> dict[Path, str]:
     return {home / PAGE: page(home) for home in (folder, *processors(folder).values())}
 
 
+def overview(folder: str | Path):
+    """Return the picture of the chapter's headline pairs; None for one processor alone."""
+    chapter = sections(folder).get(CHAPTER) if processors(folder) else None
+    if not chapter:
+        return None
+    rows = {name: pairs.headlines(found) for name, found in chapter.items()}
+    ratios = {title: [row and row.ratio for row in found] for title, *found in pairs.beside(rows)}
+    measured = {title: found for title, found in ratios.items() if any(found)}
+    return plots.beside_each_other(list(rows), measured)
+
+
 def write_page(folder: str | Path) -> Path:
-    """Write the page into the results folder, and those of its processors; return its path."""
+    """Write the page into the results folder, and those of its processors; return its path.
+
+    If there are several processors, the picture of the headline pairs is drawn as well.
+    """
     for path, text in pages(folder).items():
         atomic.replace_text(path, text)
+    drawn = overview(folder)
+    if drawn:
+        drawn.savefig(Path(folder) / OVERVIEW, dpi=plots.DPI)
     return Path(folder) / PAGE
 
 
@@ -190,19 +210,26 @@ def experiments_by_processor(folder: str | Path) -> dict[str, list[Experiment]]:
     return {name: [e for _, e in read_experiments(home)] for name, home in homes.items()}
 
 
-def headline(folder: str | Path) -> report.Table | str:
-    """Return the README's tables (:func:`mxopt.report.pairs.headline`).
+def sections(folder: str | Path) -> dict[str, dict[str, list[Experiment]]]:
+    """Return the experiments by the README's sections and, within each, by processor.
 
-    The chapter's notebooks have one, and each guide one of its own, with a heading, which names the
-    processor where only one of several was measured.
+    The chapter's notebooks are one section, and each guide is one of its own.
     """
     homes = processors(folder) or {"": Path(folder)}
-    sections: dict[str, dict[str, list[Experiment]]] = {}
+    found: dict[str, dict[str, list[Experiment]]] = {}
     for name, home in homes.items():
         for path, experiment in read_experiments(home):
-            found = sections.setdefault(_section(path.parent.name), {n: [] for n in homes})
-            found[name].append(experiment)
-    tables = {_on(section, found): pairs.headline(found) for section, found in sections.items()}
+            section = found.setdefault(_section(path.parent.name), {n: [] for n in homes})
+            section[name].append(experiment)
+    return found
+
+
+def headline(folder: str | Path) -> report.Table | str:
+    """Return the README's tables (:func:`mxopt.report.pairs.headline`), one for each section.
+
+    A section's heading names the processor where only one of several was measured.
+    """
+    tables = {_on(name, found): pairs.headline(found) for name, found in sections(folder).items()}
     named = {section: table for section, table in tables.items() if table != pairs.NO_HEADLINE}
     if len(named) < 2:
         return next(iter(named.values()), pairs.NO_HEADLINE)
@@ -219,7 +246,7 @@ def _on(section: str, experiments: dict[str, list[Experiment]]) -> str:
 def _section(notebook: str) -> str:
     """Return the heading of a notebook's results, by the name of its folder."""
     guide = notebook.replace("_", " ")
-    return "The chapter" if notebook.startswith("8_") else f"Guide: {guide}"
+    return CHAPTER if notebook.startswith("8_") else f"Guide: {guide}"
 
 
 def update_readme(readme: str | Path, folder: str | Path) -> str:

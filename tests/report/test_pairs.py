@@ -11,7 +11,8 @@ from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment, interleave
-from mxopt.report import html, pairs, results
+from mxopt.measure.statistics import ratio
+from mxopt.report import html, pairs, plots, results
 from mxopt.report.verify import pages
 
 
@@ -62,12 +63,14 @@ def test_processors_stand_beside_each_other():
     named = {"headline": [["slow", "fast"]]}
     both = {"epyc": [experiment(**named)], "xeon": [experiment(fast=4.0, **named)]}
     table = pairs.headline(both)
-    assert table.columns == [
-        "experiment", report.DIFFERS, "epyc: times better [95 %]", "epyc: verdict",
-        "xeon: times better [95 %]", "xeon: verdict",
-    ]  # fmt: skip
+    assert table.columns == ["experiment", report.DIFFERS, "epyc", "xeon"]
     assert table.rows[0][2:] == [
-        "2.00 [2.00, 2.00], n = 3", "faster", "0.50 [0.50, 0.50], n = 3", "slower",
+        "2.00 [2.00, 2.00], n = 3: faster", "0.50 [0.50, 0.50], n = 3: slower",
+    ]  # fmt: skip
+    empty = {"epyc": both["epyc"], "xeon": [experiment(headline=[["slow", "better"]])]}
+    assert [row[2:] for row in pairs.headline(empty).rows] == [
+        ["2.00 [2.00, 2.00], n = 3: faster", "not measured"],
+        ["not measured", "4.00 [4.00, 4.00], n = 3: faster"],
     ]  # fmt: skip
     rows = pairs.held(both).rows
     assert [(row[0], row[-1]) for row in rows] == [
@@ -145,7 +148,27 @@ def test_every_processor_has_its_page(measured):
     assert "xeon/RESULTS.md: line" in pages.check(measured)[0]
     readme = measured / "README.md"
     readme.write_text(f"{results.BEGIN}\n{results.END}\n")
-    assert "| epyc: verdict |" in results.update_readme(readme, measured)
+    assert "| what differs | epyc | xeon |" in results.update_readme(readme, measured)
+
+
+def test_a_verdict_in_the_readme_leaves_out_the_difference_that_it_rests_on():
+    verdict = "faster, s not shown to hold: difference +1, n = 3, margin 1; slow missed the target"
+    row = pairs.Row("Loading", "", ["", "", "2.00", verdict], None)
+    assert pairs._claim(row) == "2.00: faster, s not shown to hold; slow missed the target"
+
+
+def test_the_picture_of_the_headline_pairs_is_drawn_again_and_compared(measured):
+    picture = measured / results.OVERVIEW
+    results.write_page(measured)
+    assert pages.check(measured) == []
+    forged = dict(zip(("epyc", "xeon"), ([2.0, 2.0, 2.0], [3.0, 3.0, 3.0])))
+    plots.beside_each_other(
+        list(forged), {"demo: slow → fast": [ratio([1.0], own[:1]) for own in forged.values()]}
+    ).savefig(picture, dpi=plots.DPI)
+    assert pages.check(measured) == [f"{picture}: is not what the records give; draw it again"]
+    picture.unlink()
+    assert "draw it again" in pages.check(measured)[0]
+    assert results.overview(measured / "epyc") is None
 
 
 def test_results_of_several_processors_are_not_mixed_with_others(measured):

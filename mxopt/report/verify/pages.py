@@ -10,6 +10,7 @@ from pathlib import Path
 from mxopt.core.errors import MxoptError
 from mxopt.core.source import PACKAGE
 from mxopt.report import cards, prose, results
+from mxopt.report.verify import pictures
 
 
 def check(folder: Path, readme: str | Path | None = None) -> list[str]:
@@ -27,6 +28,9 @@ def check(folder: Path, readme: str | Path | None = None) -> list[str]:
     problems = []
     for path, text in results.pages(folder).items():
         problems += difference(path, lambda text=text: text)
+    drawn = results.overview(folder)
+    if drawn and not pictures.equal(folder / results.OVERVIEW, drawn):
+        problems.append(f"{folder / results.OVERVIEW}: is not what the records give; draw it again")
     if not readme:
         return problems
     readme = Path(readme)

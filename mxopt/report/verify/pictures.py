@@ -13,7 +13,6 @@ from mxopt.measure import Ablation, Experiment
 from mxopt.measure.files import plots_folder
 from mxopt.report import plots
 
-DPI = 130  # of mxopt.chapter.lab
 # Largest mean difference of pixel values, of 255, if another Matplotlib drew the picture: text
 # then moves by parts of a pixel.
 MOVED = 2.0
@@ -55,7 +54,7 @@ def check(path: Path, experiment: Experiment) -> list[str]:
             draw = _curves(picture.stem.replace("-", "_"))
         if draw is None:
             problems.append(f"{picture}: no plot has this name, so it cannot be drawn again")
-        elif not _equal(picture, draw(experiment)):
+        elif not equal(picture, draw(experiment)):
             problems.append(f"{picture}: is not what the records give; draw it again")
     return problems
 
@@ -64,9 +63,10 @@ def _curves(figure: str) -> Callable:
     return lambda experiment: plots.curves(experiment, figure)
 
 
-def _equal(path: Path, figure) -> bool:
+def equal(path: Path, figure) -> bool:
+    """Return whether a picture's file shows what a Matplotlib figure shows."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=DPI, format="png")
+    figure.savefig(drawn, dpi=plots.DPI, format="png")
     try:
         with Image.open(path) as one, Image.open(drawn) as other:
             same_software = one.info.get("Software") == other.info.get("Software")
