@@ -10,7 +10,7 @@ from benchmarks.cases import ALONE, GROWTH, LAUNCH, STEPS, TRIED
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
-from mxopt.report import heading, plots, results
+from mxopt.report import heading, plots, ratio_plots, results
 
 PLOT = "peers.png"
 LOADER_TARGET = 1.5
@@ -59,7 +59,8 @@ def write(folder: Path) -> Path:
         known = _known(home)
         drawn, best = {}, beside_peers(known)
         if best:
-            drawn[PLOT] = plots.intervals(best, "mxopt's last arm and the fastest PyTorch arm")
+            title = "mxopt's last arm and the fastest PyTorch arm"
+            drawn[PLOT] = ratio_plots.intervals(best, title)
         if grown := _grown(known):
             drawn[growth.PLOT] = growth.plot(grown)
         if "roofline" in known:

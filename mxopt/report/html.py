@@ -17,7 +17,7 @@ from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment
 from mxopt.measure.files import plots_folder
-from mxopt.report import book_tables, heading, pairs, plots, results
+from mxopt.report import book_tables, heading, pairs, plots, ratio_plots, results
 
 NAME = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -67,7 +67,7 @@ def page(folder: str | Path) -> str:
     found = results.read_experiments(folder)
     experiments = [experiment for _, experiment in found]
     named = {_short(row.title): row.ratio for row in pairs.headlines(experiments) if row.ratio}
-    overview = _address(plots.intervals(named, "Headline pairs")) if named else ""
+    overview = _address(ratio_plots.intervals(named, "Headline pairs")) if named else ""
     chapters: dict[str, list[Section]] = {}
     for path, experiment in found:
         section = _section(path, folder, experiment)

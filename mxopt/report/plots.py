@@ -6,7 +6,7 @@ import itertools
 import math
 
 from mxopt.core.plan import Plan
-from mxopt.measure import Ablation, Experiment, Ratio, history
+from mxopt.measure import Ablation, Experiment, history
 from mxopt.report.tables import data_kind, figure_name
 
 # Okabe and Ito's palette, which colour-blind readers can distinguish.
@@ -17,7 +17,7 @@ DPI = 130  # of all pictures that are saved
 
 def bars(experiment: Experiment):
     """Plot the median of each arm as a bar, and every run as a dot."""
-    figure, axes = _axes(0.5 * len(experiment.arms) + 1.2)
+    figure, axes = new_axes(0.5 * len(experiment.arms) + 1.2)
     names = list(experiment.arms)
     for row, arm in enumerate(names):
         runs = experiment.figures(arm)
@@ -33,77 +33,12 @@ def bars(experiment: Experiment):
     return _finish(figure, axes, experiment)
 
 
-def intervals(ratios: dict[str, Ratio], title: str = ""):
-    """Plot ratios with their intervals, one line each, on a logarithmic axis.
-
-    Values above 1 are faster; an interval that contains 1 is not significant.
-
-    Args:
-        ratios: ratios, by the label of their line.
-        title: title of the plot.
-    """
-    figure, axes = _axes(0.55 * len(ratios) + 1.1)
-    for row, found in enumerate(ratios.values()):
-        colour = {"faster": COLOURS[2], "slower": COLOURS[3]}.get(found.verdict, "0.5")
-        _interval(axes, row, found, color=colour)
-        axes.annotate(f"{found.value:.2f}", (found.value, row), xytext=(0, 6), ha="center",
-                      textcoords="offset points", fontsize="small")  # fmt: skip
-    _times_better(axes, list(ratios), title)
-    return figure
-
-
-def beside_each_other(names: list[str], ratios: dict[str, list[Ratio | None]], title: str = ""):
-    """Plot the ratios of several machines with their intervals, one line for each label.
-
-    Args:
-        names: names of the machines.
-        ratios: by the label of their line, a ratio for each machine, or None.
-        title: title of the plot.
-    """
-    figure, axes = _axes(0.35 * len(ratios) + 1.3)
-    for place, name in enumerate(names):
-        label, apart = name, 0.3 * (place - (len(names) - 1) / 2) / max(len(names) - 1, 1)
-        for row, found in enumerate(ratios.values()):
-            if found[place]:
-                _interval(axes, row + apart, found[place], label=label, color=COLOURS[place],
-                          marker=MARKERS[place], markersize=5)  # fmt: skip
-                label = None
-    axes.legend(fontsize="small", loc="upper right", frameon=False)
-    _times_better(axes, list(ratios), title)
-    return figure
-
-
-def _interval(axes, row: float, found: Ratio, color: str, **how) -> None:
-    """Plot one ratio; an interval of more than a decade on one side is cut off there."""
-    low, high = max(found.low, found.value / 10), min(found.high, found.value * 10)
-    axes.plot([low, high], [row, row], color=color, linewidth=3, alpha=0.6)
-    axes.plot(found.value, row, color=color, **{"marker": "o", "linestyle": "none", **how})
-
-
-def _times_better(axes, names: list[str], title: str) -> None:
-    """Finish a plot of ratios: the line at 1, and a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
-
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    shortest, longest = axes.get_xlim()
-    within = longest < 10 * shortest  # one decade needs labels in between, more have no place
-    axes.xaxis.set_minor_formatter("{x:g}" if within else "")
-    if not within:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.set_yticks(range(len(names)), names, fontsize="small")
-    axes.set_ylim(len(names) - 0.5, -0.8)
-    axes.set_xlabel("times faster, with its 95 % interval")
-    tidy(axes, title)
-
-
 def waterfall(found: Ablation):
     """Plot the shares of the levers as a waterfall, from before to after.
 
     The axis is logarithmic, so that equal factors have equal heights.
     """
-    figure, axes = _axes(3.6)
+    figure, axes = new_axes(3.6)
     names = [*found.levers, "all of them"]
     level, highest = 1.0, 1.0
     for place, name in enumerate(names):
@@ -150,7 +85,7 @@ def lines(experiment: Experiment, across: str, by):
         across: switch on the horizontal axis, such as ``batch_size``.
         by: function from an arm's plan to the name of its line.
     """
-    figure, axes = _axes(3.8)
+    figure, axes = new_axes(3.8)
     groups: dict = {}
     for arm, plan in experiment.arms.items():
         point = (getattr(plan, across), experiment.median(arm))
@@ -178,7 +113,7 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
         experiment: the experiment.
         event_figure: name of the figure, such as ``train_loss`` or ``validation_mIoU``.
     """
-    figure, axes = _axes(3.4)
+    figure, axes = new_axes(3.4)
     for index, (arm, runs) in enumerate(experiment.runs.items()):
         label = arm
         for run in runs:
@@ -205,7 +140,7 @@ def scatter(experiment: Experiment, across: str, up: str, size: str = ""):
         up: figure on the vertical axis.
         size: figure that the points' areas grow with; all have one size if not given.
     """
-    figure, axes = _axes(4.0)
+    figure, axes = new_axes(4.0)
     arms = [arm for arm in experiment.arms if experiment.figures(arm, across)]
     largest = max((experiment.median(arm, size) for arm in arms), default=1) if size else 1
     for arm, colour in zip(arms, itertools.cycle(COLOURS)):
@@ -232,7 +167,7 @@ def over_steps(lines: dict[str, list[float]], label: str, title: str = "", steps
         title: title of the plot.
         steps: what the steps are.
     """
-    figure, axes = _axes(3.4)
+    figure, axes = new_axes(3.4)
     for index, (name, values) in enumerate(lines.items()):
         axes.plot(
             range(1, len(values) + 1), values, label=name, color=COLOURS[index % len(COLOURS)]
@@ -281,7 +216,12 @@ def _with_unit(experiment):
     return figure_name(experiment.figure) + unit
 
 
-def _axes(height):
+def new_axes(height: float):
+    """Return a figure of the common width, and its axes.
+
+    Args:
+        height: in inches.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, height), layout="constrained")

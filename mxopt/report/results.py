@@ -13,7 +13,7 @@ from mxopt.core.errors import RecordError
 from mxopt.measure import Experiment, find_experiments, read_experiment
 from mxopt.measure.files import packed_path, plots_folder
 from mxopt.measure.statistics import CONFIDENCE
-from mxopt.report import book, book_tables, heading, pairs, plots
+from mxopt.report import book, book_tables, heading, pairs, plots, ratio_plots
 
 DESCRIPTION = "reproduce.json"
 PAGE = "RESULTS.md"
@@ -188,7 +188,7 @@ def overview(folder: str | Path):
     rows = {name: pairs.headlines(found) for name, found in chapter.items()}
     ratios = {title: [row and row.ratio for row in found] for title, *found in pairs.beside(rows)}
     measured = {title: found for title, found in ratios.items() if any(found)}
-    return plots.beside_each_other(list(rows), measured)
+    return ratio_plots.beside_each_other(list(rows), measured)
 
 
 def write_page(folder: str | Path) -> Path:

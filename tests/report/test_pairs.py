@@ -12,7 +12,7 @@ from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment, interleave
 from mxopt.measure.statistics import ratio
-from mxopt.report import html, pairs, plots, results
+from mxopt.report import html, pairs, plots, ratio_plots, results
 from mxopt.report.verify import pages
 
 
@@ -162,7 +162,7 @@ def test_the_picture_of_the_headline_pairs_is_drawn_again_and_compared(measured)
     results.write_page(measured)
     assert pages.check(measured) == []
     forged = dict(zip(("epyc", "xeon"), ([2.0, 2.0, 2.0], [3.0, 3.0, 3.0])))
-    plots.beside_each_other(
+    ratio_plots.beside_each_other(
         list(forged), {"demo: slow → fast": [ratio([1.0], own[:1]) for own in forged.values()]}
     ).savefig(picture, dpi=plots.DPI)
     assert pages.check(measured) == [f"{picture}: is not what the records give; draw it again"]
