@@ -64,7 +64,12 @@ def _curves(figure: str) -> Callable:
 
 
 def equal(path: Path, figure) -> bool:
-    """Return whether a picture's file shows what a Matplotlib figure shows."""
+    """Return whether a picture's file shows what a Matplotlib figure shows.
+
+    Args:
+        path: path of the file; what cannot be read is not equal.
+        figure: the figure.
+    """
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=plots.DPI, format="png")
     try:
