@@ -44,6 +44,11 @@ class Measured:
         return (self.before, self.after) in map(tuple, self.found.headline)
 
     @property
+    def computed(self) -> bool:
+        """Whether the pair reads no data set, as products of random matrices do not."""
+        return report.data_kind(self.found) == "computed"
+
+    @property
     def to_goal(self) -> list[str] | None:
         """How many times sooner the second arm reaches the goal, and the verdict; None without one.
 

@@ -183,23 +183,34 @@ def test_arms_that_are_timed_to_a_goal_are_compared_by_it(tmp_path):
 
 
 def test_a_pair_named_beforehand_stands_for_a_method(tmp_path):
-    def run(seconds):
+    def run(seconds, *events):
         return Run(tmp_path / "x", Plan(), "w", status="ok", figures={"seconds": seconds},
-                   read_all=lambda: iter([]))  # fmt: skip
+                   events=list(events), read_all=lambda: iter([]))  # fmt: skip
 
     seconds = {"four": 2.0, "eight": 1.0, "sixteen": 3.0}
     plans = {"four": Plan(), "eight": Plan(batch_size=8), "sixteen": Plan(batch_size=16)}
     runs = {arm: [run(s), run(1.01 * s)] for arm, s in seconds.items()}
+    real = {"event": "data", "kind": "real"}
     halving = card.read_card(write(tmp_path, GOOD.replace("half,", "batch_size,")))
+
+    pairs = []
 
     def shown(*named):
         found = Experiment("e", "w", plans, runs=runs, headline=list(named))
-        pairs = [Measured(found, tmp_path / "e.jsonl", "four", arm) for arm in ("eight", "sixteen")]
+        pairs[:] = [
+            Measured(found, tmp_path / "e.jsonl", "four", arm) for arm in ("eight", "sixteen")
+        ]
         [row] = cards.listing([halving], pairs, tmp_path / "page.md", short=True).rows
         return row[-1]
 
     assert shown().startswith("batch_size: 4 → 8: 2.00")
     assert shown(["four", "sixteen"]).startswith("batch_size: 4 → 16: 0.67")  # though it lost
+    # One that reads data stands before one that was named and does not.
+    read = {arm: [run(s, real), run(s, real)] for arm, s in (("four", 2.0), ("eight", 1.6))}
+    on_data = Experiment("e", "w", {arm: plans[arm] for arm in read}, runs=read)
+    pairs.append(Measured(on_data, tmp_path / "e.jsonl", "four", "eight"))
+    [row] = cards.listing([halving], pairs, tmp_path / "page.md", short=True).rows
+    assert row[-1].startswith("batch_size: 4 → 8: 1.25")
 
 
 @pytest.mark.parametrize(
