@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mxopt import data, machine, measure
 from mxopt.chapter import tiers
-from mxopt.chapter.settings import HEADLINES, SETTINGS, needs
+from mxopt.chapter.settings import HEADLINES, SETTINGS, data_sets
 from mxopt.chapter.settings.chapter import FROM_SCRATCH, NEEDS
 from mxopt.core.errors import DataError, DeviceError, PlanError, RecordError
 from mxopt.core.plan import Plan
@@ -155,7 +155,7 @@ def open_lab(
     one, many = "cpu:0", "cpu:0-3"
     if picked.name == "gpu":
         one, many = _gpus(SETTINGS[chapter]["gpu"]["plan"]["batch_size"])
-    missing = find_data(picked.name, needs(chapter))
+    missing = find_data(picked.name, data_sets(chapter))
     settings = SETTINGS[chapter][picked.name]
     if settings["training"].get("network") == "deeplab_mobilenetv2" and missing:
         print("instead: the smoke tier's small network, from scratch")

@@ -184,7 +184,8 @@ def tune_loader(
     }
     if exhaustive:
         every = [dict(zip(known, values)) for values in itertools.product(*known.values())]
-        trials = [(settings, rate(settings)) for settings in (own, *every)]
+        others = (settings for settings in every if settings != own)
+        trials = [(settings, rate(settings)) for settings in (own, *others)]
         best = max(trials, key=lambda trial: trial[1])[0]
     else:
         best, trials = climb(rate, known, own, seconds)

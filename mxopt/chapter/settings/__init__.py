@@ -15,7 +15,7 @@ SETTINGS = {name: tiers for module in MODULES for name, tiers in module.SETTINGS
 HEADLINES = {name: pairs for module in MODULES for name, pairs in module.HEADLINES.items()}
 
 
-def needs(notebook: str) -> dict[str, tuple]:
+def data_sets(notebook: str) -> dict[str, tuple]:
     """Return the names of the data sets that a notebook reads, by tier.
 
     Args:

@@ -10,7 +10,7 @@ class Augmentation(Method):
     """Changes every batch of training images at random, more in each of the first epochs."""
 
     switches = ("augmentation", "augmentation_epochs")
-    options = {"mxopt.chapter.dispatch_workloads:augmented": ("where",)}
+    options = {"mxopt.chapter.augmentation_workloads:augmented": ("where",)}
 
     @classmethod
     def check(cls, plan):

@@ -10,7 +10,7 @@ from mxopt.methods.input_pipeline.wrapped import Wrapped
 # At full strength: a half of the images is mirrored; images are shifted by an eighth of a side, as
 # 4 of 32 pixels in He et al., "Deep Residual Learning" (2016); contrast and brightness of
 # normalised images change by a fifth.
-_MIRRORED, _SHIFT, _COLOUR = 0.5, 1 / 8, 0.2
+MIRRORED, SHIFT, COLOUR = 0.5, 1 / 8, 0.2
 
 
 def strength(epoch: int, epochs: int) -> float:
@@ -90,15 +90,15 @@ def augmented(arrays: tuple, inputs: int, kinds: list[str], strength: float = 1.
         return tuple(change(a) if has else a for a, has in zip(arrays, pixels))
 
     if "flip" in kinds:
-        chosen = np.random.uniform(size=count) < _MIRRORED * strength
+        chosen = np.random.uniform(size=count) < MIRRORED * strength
         arrays = everywhere(lambda array: flipped(array, chosen))
     if "shift" in kinds:
         down, right = (
-            round(np.random.uniform(-1, 1) * strength * _SHIFT * side) for side in (height, width)
+            round(np.random.uniform(-1, 1) * strength * SHIFT * side) for side in (height, width)
         )
         arrays = everywhere(lambda array: shifted(array, down, right))
     if "colour" in kinds:
-        contrast, brightness = np.random.uniform(-_COLOUR, _COLOUR, (2, count)) * strength
+        contrast, brightness = np.random.uniform(-COLOUR, COLOUR, (2, count)) * strength
         coloured = recoloured(arrays[0], 1 + contrast, brightness)
         arrays = (coloured, *arrays[1:])
     return arrays
