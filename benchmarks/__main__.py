@@ -12,6 +12,7 @@ from benchmarks import page
 from benchmarks.arms import EXCHANGE
 from benchmarks.cases import (
     ALONE,
+    BLAS,
     EPOCHS,
     GOAL,
     GROWTH,
@@ -40,7 +41,7 @@ def main() -> None:
     """Measure the named parts, or those of ``SHORT`` if none is named, and write the page."""
     parts = {"ceiling": _ceiling, "arithmetic": _arithmetic, **dict.fromkeys(STEPS, _step)}
     parts.update(epochs=_epochs, loader=_loader, fashion_mnist=_goal)
-    parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, roofline=_roofline)
+    parts.update(dict.fromkeys(GROWTH, _growth), levers=_levers, roofline=_roofline, blas=_blas)
     parts.update(dict.fromkeys(ALONE, _alone))
     parts.update(dict.fromkeys(TRIED, _tried))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -220,6 +221,18 @@ def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
     )  # fmt: skip
 
 
+def _blas(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the libraries that ``dot`` and ``batch_dot`` can call."""
+    libraries = ("default", "mkl", "openblas")
+    arms = {f"{of}-{blas}": Plan(blas=blas, **THREADS) for of in BLAS for blas in libraries}
+    return measure.interleave(
+        name, ARMS + "multiply", arms, repeats=repeats, folder=folder, again="dot-default",
+        arm_options={arm: BLAS[arm.split("-")[0]] for arm in arms}, title="Products by the BLAS",
+        figure="gflop_per_second", unit="GFLOP/s", better="higher",
+        pairs=[(f"{of}-default", f"{of}-{blas}") for of in BLAS for blas in libraries[1:]],
+    )  # fmt: skip
+
+
 def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Count the operations of every case, once."""
     arms, options = {}, {}
@@ -266,7 +279,7 @@ def _tried(name: str, repeats: int, folder: Path) -> measure.Experiment:
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 2),
         folder=folder, title=case["title"], figure=f"{_unit(case)}_per_second", unit="",
-        better="higher",
+        better="higher", again="every-lever",
     )  # fmt: skip
 
 

@@ -156,12 +156,13 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
 
 
 def multiply(
-    plan: Plan, write, peer: dict | None = None, size: int = 2048, rounds: int = 20
-) -> dict:
+    plan: Plan, write, peer: dict | None = None, size: int = 2048, rounds: int = 20,
+    operator: str = "FullyConnected", batch: int = 1,
+) -> dict:  # fmt: skip
     """Multiply square matrices, to find the highest rate that a library reaches on this machine.
 
-    MXNet's ``FullyConnected`` is a matrix product by oneDNN. ``dot``, by OpenBLAS, is half as fast
-    where OpenBLAS has no kernels for the processor.
+    MXNet's ``FullyConnected`` is a matrix product by oneDNN, ``dot`` and ``batch_dot`` are by the
+    library of ``plan.blas``.
 
     Args:
         plan: the process has its threads.
@@ -170,6 +171,8 @@ def multiply(
             ``library`` mkl (its default) or onednn.
         size: the matrices are (size, size), float32.
         rounds: number of products.
+        operator: ``FullyConnected``, ``dot``, or ``batch_dot``.
+        batch: number of matrices in a product; more than 1 for ``batch_dot`` only.
 
     Returns:
         ``gflop_per_second`` of the fastest product.
@@ -181,13 +184,15 @@ def multiply(
         return run_peer("multiply.py", {"size": size, "rounds": rounds, **peer}, write)
     from mxnet import nd
 
-    a, b = nd.random.uniform(shape=(size, size)), nd.random.uniform(shape=(size, size))
+    shape = (batch, size, size) if operator == "batch_dot" else (size, size)
+    a, b = nd.random.uniform(shape=shape), nd.random.uniform(shape=shape)
+    dense = {"num_hidden": size, "no_bias": True} if operator == "FullyConnected" else {}
     durations = []
     for _ in range(rounds + 1):
         with timed() as clock:
-            nd.FullyConnected(a, b, num_hidden=size, no_bias=True)
+            getattr(nd, operator)(a, b, **dense)
         durations.append(clock.seconds)
-    return {"gflop_per_second": 2 * size**3 / min(durations[1:]) / 1e9}
+    return {"gflop_per_second": 2 * batch * size**3 / min(durations[1:]) / 1e9}
 
 
 def apart(function, *arguments):

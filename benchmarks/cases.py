@@ -159,6 +159,12 @@ PRODUCTS = {
     "torch-onednn": {"library": "onednn"},
 }
 
+# What the library of ``plan.blas`` computes: a large product, and small ones as of attention.
+BLAS = {
+    "dot": {"operator": "dot"},
+    "batch_dot": {"operator": "batch_dot", "size": 64, "batch": 512},
+}
+
 # Levers that change what a step is: a pair of arms each, both with all levers of "mobilenet".
 LEVERS = {
     "accumulation": {

@@ -73,15 +73,10 @@ def of(peer: dict) -> dict:
     """Return what a peer is given, from its options in a record.
 
     Args:
-        peer: the option ``peer`` of an arm; records of mxopt 0.1 have ``how`` in place of
-            ``given``.
+        peer: the option ``peer`` of an arm.
     """
     workers = {"workers": peer["workers"]} if peer.get("workers") else {}
-    if "given" in peer or "how" not in peer:
-        return {**peer.get("given", {}), **workers}
-    tuned = {**LAST, "launcher": True, "huge_pages": True}
-    old = {"channels_last": LAST, "tuned": tuned, "compile": COMPILE}
-    return {**old.get(peer["how"], {}), **workers}
+    return {**peer.get("given", {}), **workers}
 
 
 def table(known: list[Experiment]) -> report.Table:

@@ -40,11 +40,8 @@ the unmodified network's forward pass, as counted by PyTorch) divided by the hig
 library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
 counted; padding of sentences is not, except in records that have no arm `packed`."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
-ABOUT_OLD = """These records were made with mxopt 0.1, and are shown for what was not measured
-anew. Its arms of PyTorch had less than *What PyTorch is given* says of every arm: three products
-for queries, keys and values, `scaled_dot_product_attention` with a mask of float32, ReLU6 not in
-place. Its `compile` left the loss out, and no library for `launcher` was installed but what the
-machine had."""
+ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
+that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows."""
 ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
 the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
 Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and
@@ -111,14 +108,7 @@ def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
     versions = {run.figures["version"] for run in runs if "version" in run.figures}
     lines = heading.machine(environment)
     lines += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
-    name = f"{cpu['model']}, {cpu['logical_cores']} cores"
-    return name + ", mxopt 0.1" * _is_old(known), lines
-
-
-def _is_old(known: dict[str, Experiment]) -> bool:
-    """Return whether the records were made with mxopt 0.1, whose peers had ``how``."""
-    options = [own for found in _compared(known) for own in found.arm_options.values()]
-    return any("how" in own.get("peer", {}) for own in options)
+    return f"{cpu['model']}, {cpu['logical_cores']} cores", lines
 
 
 def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
@@ -133,14 +123,14 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
     if beside_peers(known):
         parts.append(f"![mxopt and PyTorch]({folder}/{PLOT})")
     parts.append("\n".join(machine))
-    if _is_old(known):
-        parts.append(ABOUT_OLD)
     if "ceiling" in known:
         parts += [
             "### The ceiling",
             ABOUT_CEILING,
             str(report.arms(known["ceiling"], {"gflop_per_second": "GFLOP/s"})),
         ]
+    if "blas" in known:
+        parts += [f"### {known['blas'].title}", ABOUT_BLAS, str(report.comparison(known["blas"]))]
     for case in STEPS:
         if case in known:
             found, peer = known[case], best_peer(known[case])
@@ -170,8 +160,6 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
         parts += [f"### {known['levers'].title}", *levers.parts(known["levers"])]
     if tried := [known[name] for name in TRIED if name in known]:
         parts += ["### What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
-    if "profile" in known:
-        parts += ["### Time by operator", str(report.operators(known["profile"]))]
     if "roofline" in known:
         parts += ["### Time by operator, and its bound", *roofline.parts(known["roofline"], folder)]
     return parts

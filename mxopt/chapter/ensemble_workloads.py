@@ -1,4 +1,4 @@
-"""Workload: networks of any recipe, scored alone and together."""
+"""Workloads: networks of any recipe scored alone and together, and their weights averaged."""
 
 from __future__ import annotations
 
@@ -47,3 +47,54 @@ def averaged(plan: Plan, write, recipe: str = "segmentation", members: int = 3, 
         **{f"alone_{name}": value for name, value in means.items()},
         **totals,
     }
+
+
+def checkpoints(plan: Plan, write, recipe: str = "translation", last: int = 2, **options) -> dict:
+    """Train one network, and score the mean of the weights of its last epochs beside the last one.
+
+    As section 6.1 of "Attention Is All You Need" does with checkpoints. Statistics of batch
+    normalisation are averaged, too.
+
+    Args:
+        plan: how it is trained.
+        write: called with the name and the fields of each event; ``averaged`` has the figures of
+            the mean of the last 1, 2, ... epochs, up to all of them.
+        recipe: name of the recipe, or ``module:function``.
+        last: number of epochs whose weights are averaged, at most those of the plan.
+        **options: options of the recipe.
+
+    Returns:
+        The figures of the test split with the mean of the last epochs, ``alone_*``, those of the
+        last epoch, and ``seconds`` and ``cpu_seconds`` of the training.
+
+    Raises:
+        PlanError: there are fewer epochs than are to be averaged.
+    """
+    from mxopt import recipes
+    from mxopt.core.errors import PlanError
+    from mxopt.methods.kvstore import stores
+    from mxopt.train import fit
+    from mxopt.train.setup import prepare
+    from mxopt.train.step import evaluate
+
+    if not 1 <= last <= plan.epochs:
+        raise PlanError(f"last={last} epochs cannot be averaged of epochs={plan.epochs}")
+    made, silent, kept, scores = recipes.load(recipe, **options), once(write), [], []
+    run, _ = prepare(made, plan, silent, True, stores.for_plan(plan))
+    spent = fit.fit(made, plan, silent, lambda net: kept.append(_weights(net)), evaluate=False)
+    for number in range(1, plan.epochs + 1):
+        for name, parameter in run.network._collect_params_with_prefix().items():
+            parameter.set_data(sum(weights[name] for weights in kept[-number:]) / number)
+        scores.append(evaluate(run, "test"))
+        write("averaged", epochs=number, **scores[-1])
+    return {
+        **scores[last - 1],
+        **{f"alone_{name}": value for name, value in scores[0].items()},
+        "seconds": spent["seconds"],
+        "cpu_seconds": spent["cpu_seconds"],
+    }
+
+
+def _weights(net) -> dict:
+    """Return a copy of a network's parameters by their names within it."""
+    return {name: p.data().copy() for name, p in net._collect_params_with_prefix().items()}

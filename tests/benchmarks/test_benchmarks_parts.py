@@ -1,8 +1,10 @@
 """The benchmarks' whole epochs and levers: what is run, and what the page says of it."""
 
+import contextlib
 import dataclasses
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import mxnet as mx
 import pytest
@@ -110,7 +112,7 @@ def epochs_found():
     sizes = {"train": 16, "validation": 8}
     options = {arm: dict(sizes) for arm in figures}
     for peer in ("slow", "quick"):
-        options[peer]["peer"] = {"how": "eager"}
+        options[peer]["peer"] = {"given": {}}
     return measured("epochs", figures, options)
 
 
@@ -123,7 +125,7 @@ def test_a_lucky_median_makes_no_fastest_peer():
     figures = {"own": [10.0, 20.0, 30.0], "lucky": [5.0, 19.0, 29.0], "close": [9.9, 18.0, 27.0]}
     runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={"per_second": value})
                   for value in values] for arm, values in figures.items()}  # fmt: skip
-    options = {arm: {"peer": {"how": "eager"}} for arm in ("lucky", "close")}
+    options = {arm: {"peer": {"given": {}}} for arm in ("lucky", "close")}
     found = Experiment("x", "w", dict.fromkeys(figures, Plan()), arm_options=options, runs=runs,
                        figure="per_second", better="higher")  # fmt: skip
     assert found.median("lucky") > found.median("close")
@@ -205,6 +207,29 @@ def test_a_lever_that_could_not_run_says_why():
     assert "| not measured (no memory) | not measured | at-once refused |" in levers.parts(found)[0]
 
 
+def test_the_libraries_of_products_differ_in_nothing_else(monkeypatch):
+    found = asked(monkeypatch, bench._blas, "blas")
+    for first, second in found["pairs"]:
+        assert found["arms"][first].diff(found["arms"][second]).keys() == {"blas"}
+        assert found["options"][first] == found["options"][second]
+    assert [found["arms"][arm].blas for arm in found["arms"]] == 2 * ["default", "mkl", "openblas"]
+
+
+@pytest.mark.parametrize(
+    ("options", "operations"),
+    [({}, 2 * 64**3), ({"operator": "dot"}, 2 * 64**3),
+     ({"operator": "batch_dot", "batch": 8}, 16 * 64**3)],
+)  # fmt: skip
+def test_a_rate_counts_the_operations_of_the_product(monkeypatch, options, operations):
+    @contextlib.contextmanager
+    def one_second():
+        yield SimpleNamespace(seconds=1.0)
+
+    monkeypatch.setattr(arms, "timed", one_second)
+    found = arms.multiply(Plan(), None, size=64, rounds=1, **options)
+    assert found == {"gflop_per_second": operations / 1e9}
+
+
 @pytest.mark.parametrize("name", TRIED)
 def test_what_else_is_tried_differs_from_the_last_arm_in_that_alone(monkeypatch, name):
     found = asked(monkeypatch, bench._tried, name)
@@ -259,7 +284,7 @@ def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
     plans = {arm: Plan(**case["dropped"].get(arm, {})) for arm in speeds}
     found = measured(
         "transformer", {arm: {"tokens_per_second": speed} for arm, speed in speeds.items()},
-        {"eager": {"peer": {"how": "eager"}}}, plans=plans, figure="tokens_per_second",
+        {"eager": {"peer": {"given": {}}}}, plans=plans, figure="tokens_per_second",
         better="higher",
     )  # fmt: skip
     assert beside.last_arm(found) == "fused"

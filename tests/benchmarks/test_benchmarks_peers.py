@@ -99,18 +99,18 @@ def test_the_page_explains_all_that_arms_are_given():
     assert all(f"`{name}`" in given.legend() for name in given.GIVEN)
 
 
-def test_the_table_names_what_each_arm_was_given_in_old_records_too():
+def test_the_table_names_what_each_arm_was_given():
     options = {
         "own": {},
         "new": {"peer": {"given": {"compile": True, "accumulation": 2}}},
-        "old": {"peer": {"how": "tuned", "workers": 2}},
-        "plain": {"peer": {"how": "eager"}},
+        "working": {"peer": {"given": {"launcher": True}, "workers": 2}},
+        "plain": {"peer": {"given": {}}},
         "read": {"peer": {"workers": 0}},
     }
     found = Experiment("x", "w", dict.fromkeys(options, Plan()), title="T", arm_options=options)
     assert [row[1:] for row in given.table([found]).rows] == [
         ["new", "`compile`, `accumulation = 2`"],
-        ["old", "`channels_last`, `launcher`, `huge_pages`, `workers = 2`"],
+        ["working", "`launcher`, `workers = 2`"],
         ["plain", "as installed"],
         ["read", "as installed"],
     ]

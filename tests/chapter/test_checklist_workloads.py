@@ -2,11 +2,15 @@
 
 import pytest
 
-from mxopt import Plan
+from mxopt import Plan, recipes
 from mxopt.chapter import checklist_workloads as workloads
 from mxopt.chapter import deployment, ensemble_workloads, practice_workloads
 from mxopt.core.errors import PlanError
+from mxopt.methods.kvstore import stores
+from mxopt.train import fit
 from mxopt.train.initial import weights_hash
+from mxopt.train.setup import prepare
+from mxopt.train.step import evaluate
 
 PLAN = Plan(
     optimizer="adam",
@@ -144,6 +148,46 @@ def test_segmentation_is_scored_with_the_average_of_its_networks():
     assert found["alone_test_mIoU"] == pytest.approx(mean)
     # The average's loss is at most the mean of its members' losses: the logarithm is concave.
     assert found["test_loss"] <= found["alone_test_loss"] + 1e-6
+
+
+SENTENCES = {
+    "stand_in": True, "limit": 60, "vocabulary": 300, "layers": 1, "units": 16, "heads": 2,
+    "hidden": 16, "beam": 1,
+}  # fmt: skip
+
+
+def test_translation_is_scored_with_the_mean_of_the_last_weights():
+    plan = Plan(batch_size=20, epochs=3, learning_rate=0.01, optimizer="adam")
+    events, trained = [], []
+    recipe = recipes.load("translation", **SENTENCES)
+    fit.fit(recipe, plan, unused, lambda net: trained.append(copied(net)), evaluate=False)
+    found = ensemble_workloads.checkpoints(
+        plan, lambda event, **fields: events.append((event, fields)), last=2, **SENTENCES
+    )
+    scores = [fields for event, fields in events if event == "averaged"]
+    assert [score["epochs"] for score in scores] == [1, 2, 3]
+    assert found["test_loss"] == scores[1]["test_loss"]
+    for number, score in enumerate(scores, 1):
+        mean = {name: sum(each[name] for each in trained[-number:]) / number for name in trained[0]}
+        assert score["test_loss"] == pytest.approx(loss_with(recipe, plan, mean), rel=1e-4)
+    assert found["alone_test_loss"] == scores[0]["test_loss"] != found["test_loss"]
+
+
+def copied(net):
+    return {name: p.data().copy() for name, p in net._collect_params_with_prefix().items()}
+
+
+def loss_with(recipe, plan, weights):
+    """Return a network's loss on the test split, with these weights."""
+    run, _ = prepare(recipe, plan, unused, True, stores.for_plan(plan))
+    for name, parameter in run.network._collect_params_with_prefix().items():
+        parameter.set_data(weights[name])
+    return evaluate(run, "test")["test_loss"]
+
+
+def test_more_epochs_than_were_trained_cannot_be_averaged():
+    with pytest.raises(PlanError, match="last=3 epochs cannot be averaged of epochs=2"):
+        ensemble_workloads.checkpoints(Plan(epochs=2), unused, last=3, **SENTENCES)
 
 
 @pytest.mark.slow

@@ -231,6 +231,7 @@ SETTINGS = {
             "long": {
                 "equal": {"limit": 4000},
                 "ladder": {"limit": 640, "epochs": 2},
+                "bucketed": 2_000,
                 "goal_epochs": {"before": 3, "after": 3},
                 "goal_repeats": 3,
                 "ablation": {
@@ -308,6 +309,7 @@ HEADLINES = {
     "translation": [["before", "after"], ["launch", "after"]],
     "translation-goal": [["before", "after"], ["launch", "after"]],
     "text-placement": [["lazy", "device"]],
+    "bucketing": [["as-they-come", "by-length"]],
 }
 
 # What each tier's notebooks read. It is fetched before anything is measured, because measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mxopt.chapter.settings import chapter
 from mxopt.chapter.settings.guides import CORES
 
 # What both guides train unless they say otherwise.
@@ -29,6 +30,19 @@ _PEOPLE = {
     "cpu_threads": CORES,
 }
 
+# How 8_3 trains *after*: options of the recipe, which only a CPU has, and the plan.
+_SENTENCES = {"recipe": "translation", **chapter.SETTINGS["8_3"]["cpu"]["training"]}
+_FEW_SENTENCES = {"stand_in": True, "limit": 200, "vocabulary": 300, "layers": 1, "units": 32}
+_ON_A_CPU = {"cpu_operators": True, "loss": "fused"}
+_TRANSLATOR = {
+    **chapter.SETTINGS["8_3"]["cpu"]["plan"],
+    **chapter.SETTINGS["8_3"]["cpu"]["learning"]["after"],
+    "preprocess": "cached",
+    "hybridize": "static",
+    "cpu_threads": CORES,
+    "epochs": 3,
+}
+
 # The best of three rates each, a factor of three apart, in trainings with seed 107. SGD's next
 # larger one, 0.1, was better with that seed and learned nothing with others; the one here was the
 # best that learned with each of the seeds 107 to 109.
@@ -39,11 +53,23 @@ _LARGE = {
     "lamb": {"learning_rate": 3e-2},
 }
 
+# Switches that change what is learned, each alone.
+_SWITCHES = {
+    "clip-norm": {"clip_norm": 1.0},
+    "clip-value": {"clip_value": 0.01},
+    "smoothed-labels": {"label_smoothing": 0.1},
+    "moving-average": {"ema_decay": 0.99},
+    "averaged": {"swa_start": 2},
+    "warm-up": {"warmup_epochs": 0.5},
+    "cosine": {"schedule": "cosine"},
+}
+
 # In ``performance_checklist``, ``starved`` are options of the runs that wait for samples, ``delay``
 # milliseconds that are added to every step; ``photographs`` is the task whose loading is tuned,
 # ``tuning`` its seconds, and ``loader_searches`` how; ``finder``, ``curriculum`` and ``smaller``
 # are options of trainings, ``shrinking`` switches of the last ones, ``shares`` those of the weights
 # that are pruned, as in the checklist; ``large`` the rates of optimizers with large batches;
+# ``switches`` the number of trainings with each of ``_SWITCHES``;
 # ``network`` is deployed for single samples, ``small_network`` for many, each ``deployed`` times;
 # ``cases`` is the number of seeds for which suggested rates are compared with a grid, and
 # ``rounded``, ``efficient``, ``calibrated`` and ``stored`` those of trainings that simulate
@@ -68,6 +94,8 @@ _CHECKLIST = {
     "shrinking": {"epochs": 3, "hybridize": "static", "cpu_threads": CORES},
     "shares": (0.75,),
     "narrow_to": [16, 32],
+    "switches": 0,
+    "switched": _SWITCHES,
     "deployed": 3,
     "efficient": 0,
     "calibrated": 0,
@@ -85,6 +113,7 @@ _CHECKLIST = {
         "curriculum": {"limit": 19_200, "goal": 0.87},
         "large": _LARGE,
         "rounded": 6,
+        "switches": 3,
         "shares": (0.5, 0.75, 0.875),
         "deployed": 6,
         "efficient": 3,
@@ -97,7 +126,8 @@ _CHECKLIST = {
 # those before gradients are looked at. Trials of a search are short, because the first five
 # of each of Hyperband's two brackets are drawn at random: a search of ten compares nothing.
 # ``equal_cost`` are options of trainings of as many epochs in all, ``averaged`` the number of
-# trainings that find people (``photographs``), ``small_steps`` that of steps of microseconds.
+# trainings that find people (``photographs``), ``checkpoints`` that of trainings that translate
+# (``sentences``), ``small_steps`` that of steps of microseconds.
 _PRACTICE = {
     "repeats": 3,
     "training": {},
@@ -110,11 +140,15 @@ _PRACTICE = {
     "averaged": 0,
     "photographs": {**_DEEPLAB, "size": 240, "reset_head": True, "space_to_batch": True},
     "photographs_plan": _PEOPLE,
+    "checkpoints": 0,
+    "sentences": {**_SENTENCES, **_ON_A_CPU},
+    "sentences_plan": _TRANSLATOR,
     "steps": 30,
     "small_steps": 2_000,
     "long": {
         "equal_cost": {"limit": 4_800},
         "averaged": 3,
+        "checkpoints": 3,
         "search": {"limit": 1_600, "minutes": 2},
         "searches": 5,
         "ensemble": {"limit": 9_600},
@@ -135,12 +169,14 @@ SETTINGS = {
             "equal_cost": {"limit": 64},
             "averaged": 1,
             "photographs": {"recipe": "segmentation", "network": "tiny", "size": 96, "limit": 8},
+            "checkpoints": 1,
+            "sentences": {**_SENTENCES, **_ON_A_CPU, **_FEW_SENTENCES},
             "steps": 3,
             "small_steps": 80,
             "long": {},
         },
         "cpu": _PRACTICE,
-        "gpu": _PRACTICE,
+        "gpu": {**_PRACTICE, "sentences": _SENTENCES},
     },
     "performance_checklist": {
         "smoke": {
@@ -157,6 +193,7 @@ SETTINGS = {
             "side": 14,
             "products": {"units": 100, "times": 5},
             "smaller": {"limit": 640},
+            "switches": 1,
             "shares": (0.5, 0.75, 0.875),
             "deployed": 1,
             "efficient": 1,
@@ -173,8 +210,8 @@ SETTINGS = {
 
 NEEDS = {
     "smoke": (),
-    "cpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2"),
-    "gpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2"),
+    "cpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2", "multi30k"),
+    "gpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2", "multi30k"),
 }
 
 # The pairs that the README shows, named before anything is measured.
@@ -189,4 +226,5 @@ HEADLINES = {
     "practice-averaged": [["one", "three"]],
     "practice-steps": [["calls", "graph"], ["graph", "graph-8"]],
     "checklist-augmentation": [["host", "device"]],
+    "checklist-switches": [["plain", "smoothed-labels"], ["plain", "averaged"]],
 }

@@ -9,6 +9,7 @@ class Ensembles(Method):
     options = {
         "mxopt.chapter.practice_workloads:ensemble": ("members", "continued"),
         "mxopt.chapter.ensemble_workloads:averaged": ("members",),
+        "mxopt.chapter.ensemble_workloads:checkpoints": ("last",),
     }
 
 
