@@ -43,6 +43,8 @@ CANDIDATES = {
         "blocktime": 0,
     },
     "and threads pinned": {"cpu_threads": True, "allocator": "keep", "affinity": "compact"},
+    "and MKL": {"cpu_threads": True, "allocator": "keep", "blas": "mkl"},
+    "and a current OpenBLAS": {"cpu_threads": True, "allocator": "keep", "blas": "openblas"},
 }
 
 

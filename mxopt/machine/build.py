@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mxopt.core.errors import CompatError, MxoptError
+from mxopt.machine import libraries
 
 OPENMP_RUNTIMES = ("libgomp", "libiomp5", "libomp")
 # System libraries that the wheels' libmxnet.so and libgfortran.so.3 need (`readelf -d`), and the
@@ -36,6 +37,7 @@ class Build:
         features: enabled compile-time features.
         openmp: paths of the OpenMP runtimes that importing MXNet loaded.
         blas: the BLAS feature, such as ``OPEN`` or ``MKL``.
+        blas_library: path of the library whose matrix products MXNet calls.
         gpus: number of GPUs that MXNet counts.
         libraries: path of each of :data:`SYSTEM_LIBRARIES`; None if it is missing.
         imports: for each further module, why its import failed; empty if it did not.
@@ -46,6 +48,7 @@ class Build:
     features: tuple[str, ...] = ()
     openmp: tuple[str, ...] = ()
     blas: str | None = None
+    blas_library: str | None = None
     gpus: int = 0
     libraries: dict[str, str | None] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
@@ -131,6 +134,7 @@ def tell(also) -> None:
         openmp = openmp_runtimes()
         count = mxnet.context.num_gpus()
         say(version=mxnet.__version__, features=features, blas=blas, openmp=openmp, gpus=count)
+        say(blas_library=libraries.answering("cblas_sgemm", mxnet.base._LIB))
     except (Exception, SystemExit) as error:
         say(reason=_one_line(error))
     say(libraries={soname: _load(soname) for soname in SYSTEM_LIBRARIES})

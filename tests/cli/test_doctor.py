@@ -171,6 +171,13 @@ def test_openmp(runtimes, status):
     assert software.check_openmp(Build(version="1.9.1", openmp=runtimes)).status == status
 
 
+def test_the_blas_that_answers_is_named():
+    found = software.check_blas(Build(version="1.9.1", blas_library="/a/libmkl_rt.so.3"))
+    assert found.status == OK
+    assert found.found.startswith("/a/libmkl_rt.so.3")
+    assert software.check_blas(BROKEN).status == NOTE
+
+
 # -- rows about the machine ------------------------------------------------------------------------
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from mxopt import machine
@@ -12,6 +15,7 @@ enabled, disabled = Names(enabled=True), Names(enabled=False)
 flags = {"CUDA": disabled, "BLAS_OPEN": enabled, "MKLDNN": enabled}
 runtime = Names(Features=lambda: flags)
 context = Names(num_gpus=lambda: 3)
+base = Names(_LIB=None)
 """
 
 
@@ -87,3 +91,14 @@ def test_openmp_runtimes_are_told_from_their_namesakes():
     ]
     maps = "".join(line.format(path) for path in paths * 2) + "7f02-7f03 rw-p 00000000 00:00 0\n"
     assert openmp_runtimes(maps) == sorted(paths[:4])
+
+
+def test_the_wheels_blas_answers_unless_another_is_preloaded(tmp_path, monkeypatch):
+    own = machine.mxnet_build().blas_library
+    assert Path(own).name.startswith("libopenblas") and "mxnet" in own
+    other = tmp_path / "libother.so"
+    source = "void cblas_sgemm(void) {}"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(other)]
+    subprocess.run(command, input=source, text=True, check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(other))
+    assert machine.mxnet_build().blas_library == str(other)

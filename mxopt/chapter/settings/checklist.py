@@ -194,6 +194,7 @@ SETTINGS = {
             "products": {"units": 100, "times": 5},
             "smaller": {"limit": 640},
             "switches": 1,
+            "switched": {name: _SWITCHES[name] for name in ("smoothed-labels", "averaged")},
             "shares": (0.5, 0.75, 0.875),
             "deployed": 1,
             "efficient": 1,

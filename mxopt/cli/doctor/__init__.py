@@ -78,6 +78,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         software.check_patches(compat.patches()),
         *software.check_system_libraries(build.libraries),
         software.check_openmp(build),
+        software.check_blas(build),
         *machine.check_gpus(survey, build),
         machine.check_cpu(hardware.cpu()),
         machine.check_threads(hardware.cpu(), os.environ),

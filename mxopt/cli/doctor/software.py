@@ -161,3 +161,10 @@ def check_openmp(build: Build) -> Check:
         return Check("OpenMP runtime", NOTE, "none loaded: each operator runs on one thread")
     remedy = "unset LD_PRELOAD, unless a plan's openmp switch set it"
     return Check("OpenMP runtime", NOTE, f"several, competing for the cores: {found}", remedy)
+
+
+def check_blas(build: Build) -> Check:
+    """Return the row of the library that answers ``dot``, ``batch_dot`` and linear algebra."""
+    if build.reason or not build.blas_library:
+        return Check("BLAS", NOTE, "unknown")
+    return Check("BLAS", OK, f"{build.blas_library}; mxopt launch --tune measures others")
