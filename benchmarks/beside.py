@@ -147,6 +147,10 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
     ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
     more = found.median(last, memory) / found.median(peer, memory)
     words = f"`{last}` relative to the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
+    again = getattr(found, "again", "")
+    noise = found.ratio(last, again) if again in found.arms and again.startswith(last) else None
+    if noise and not noise.low <= 1 <= noise.high:
+        words += f" The same arm measured twice differs by {noise}: less than that shows nothing."
     if target is not None:
         outcome = "met" if ratio.low >= target else "met by the mean, but not by the whole interval"
         if ratio.value < target:

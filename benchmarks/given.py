@@ -83,14 +83,17 @@ def table(known: list[Experiment]) -> report.Table:
     """Return a table of what each arm of PyTorch is given, in each comparison.
 
     Args:
-        known: the experiments.
+        known: the experiments, also several of one title from several processors.
     """
-    rows = []
+    rows: dict[str, dict[tuple, list]] = {}
     for found in known:
+        own = rows.setdefault(found.title, {})
         for arm, options in found.arm_options.items():
             if options.get("peer"):
-                rows.append([found.title, arm, _words(of(options["peer"])) or "as installed"])
-    return report.Table(["what is trained or read", "arm of PyTorch", "what it is given"], rows)
+                row = (found.title, arm, _words(of(options["peer"])) or "as installed")
+                own[row] = list(row)
+    flat = [row for own in rows.values() for row in own.values()]
+    return report.Table(["what is trained or read", "arm of PyTorch", "what it is given"], flat)
 
 
 def legend() -> str:

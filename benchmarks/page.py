@@ -20,7 +20,7 @@ ABOUT = """# Benchmarks
 `mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
 from `records/<processor>/`; no figure of ours is typed by hand. With its defaults, six runs of each
 arm, it takes about 40 minutes on two cores; `make bench LONG=1` also measures every lever, whole
-epochs, loaders, growth and the time of operators, and takes some hours.
+epochs, loaders, products by the BLAS, growth and the time of operators, and takes some hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
@@ -28,7 +28,7 @@ Dropout is drawn in different ways: mxopt's `cpu_operators` draw it from 512 sha
 only in arms given `shared_dropout`. Each run has its own process; unless stated otherwise it trains
 two epochs over data in memory, and the second is timed. Runs are interleaved, their number is fixed
 before measuring, and a ratio is that of paired runs, with its 95 % interval. The arm whose name
-ends in `-again` repeats mxopt's last arm: its ratio, which would be 1 without noise, shows the
+ends in `-again` repeats one of mxopt's: its ratio, which would be 1 without noise, shows the
 noise of the measurement.
 
 Pairs are named before measuring: mxopt's last arm relative to each arm of PyTorch. The *fastest
@@ -41,7 +41,8 @@ library reaches in a plain matrix product on this machine. Work that a rewrite a
 counted; padding of sentences is not, except in records that have no arm `packed`."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
-that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows."""
+that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The
+others have to be installed: `pip install mkl`, `apt-get install libopenblas0-pthread`."""
 ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
 the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
 Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and
@@ -77,10 +78,10 @@ def text(folder: Path) -> str:
     """Return the page's Markdown, computed from the records below a folder."""
     homes = processors(folder)
     known = {home: _known(home) for home in homes}
-    compared = {found.title: found for each in known.values() for found in _compared(each)}
+    compared = [found for each in known.values() for found in _compared(each)]
     parts = [ABOUT, "## Beside the fastest peer", str(_summary(known)),
              "## What PyTorch is given", given.ALWAYS, given.legend(),
-             str(given.table(list(compared.values())))]  # fmt: skip
+             str(given.table(compared))]  # fmt: skip
     for home in homes:
         parts += _processor(known[home], f"{folder.name}/{home.name}")
     return "\n\n".join(parts) + "\n"

@@ -1,10 +1,10 @@
 """``mxopt launch script.py``: run a Gluon script, unchanged, with faster environment settings.
 
-The variables are those that a plan's ``openmp``, ``cpu_threads``, ``affinity`` and ``allocator``
-set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when it is loaded, so
-they are set first, and then the script replaces this process. ``benchmarks/README.md`` has the
-effect of one thread for each core, of ``SWITCHES`` and of huge pages on two imperative training
-loops.
+The variables are those that a plan's switches, such as ``openmp``, ``cpu_threads``, ``allocator``
+and ``blas``, set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when it
+is loaded, so they are set first, and then the script replaces this process.
+``benchmarks/README.md`` has the effect of one thread for each core, of ``SWITCHES`` and of huge
+pages on an imperative training loop.
 
 Variables that are already set stay as they are, and are printed. MXNet is made importable on
 current NumPy as well.

@@ -67,7 +67,7 @@ def add(command: Callable) -> None:
     launch.add_argument(
         "--tune",
         action="store_true",
-        help="try several environments on the script for a minute, and print the fastest",
+        help="try several environments on the script for some minutes, and print the fastest",
     )
     launch.add_argument("script", help="Python file")
     launch.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")

@@ -134,7 +134,8 @@ def tell(also) -> None:
         openmp = openmp_runtimes()
         count = mxnet.context.num_gpus()
         say(version=mxnet.__version__, features=features, blas=blas, openmp=openmp, gpus=count)
-        say(blas_library=libraries.answering("cblas_sgemm", mxnet.base._LIB))
+        loaded = getattr(getattr(mxnet, "base", None), "_LIB", None)
+        say(blas_library=libraries.answering("cblas_sgemm", loaded))
     except (Exception, SystemExit) as error:
         say(reason=_one_line(error))
     say(libraries={soname: _load(soname) for soname in SYSTEM_LIBRARIES})

@@ -53,7 +53,7 @@ class _Found(ctypes.Structure):
     )
 
 
-def answering(name: str, caller: ctypes.CDLL) -> str | None:
+def answering(name: str, caller: ctypes.CDLL | None) -> str | None:
     """Return the path of the library whose function a library calls; None if none has it.
 
     The process's own libraries come first, preloaded ones before others, and then those that the
@@ -61,7 +61,7 @@ def answering(name: str, caller: ctypes.CDLL) -> str | None:
 
     Args:
         name: name of the function, such as ``cblas_sgemm``.
-        caller: the library that calls it.
+        caller: the library that calls it; None if it is not known.
     """
     process, found = ctypes.CDLL(None), _Found()
     for place in (process, caller):

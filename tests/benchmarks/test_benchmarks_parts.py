@@ -279,6 +279,18 @@ def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
                      (f"{huge} (not set)", "2.00")]  # fmt: skip
 
 
+@pytest.mark.parametrize(("again", "said"), [([4.0, 4.1, 3.9], False), ([3.0, 3.01, 3.02], True)])
+def test_the_verdict_says_when_the_same_arm_differs_from_itself(again, said):
+    speeds = {"kernels": [4.0, 4.02, 4.01], "kernels-again": again, "eager": [2.0, 2.01, 2.02]}
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok",
+                      figures={"per_second": value, "peak_memory_bytes": 1.0})
+                  for value in values] for arm, values in speeds.items()}  # fmt: skip
+    found = Experiment("x", "w", dict.fromkeys(speeds, Plan()), runs=runs, figure="per_second",
+                       better="higher", again="kernels-again",
+                       arm_options={"eager": {"peer": {"given": {}}}})  # fmt: skip
+    assert ("measured twice differs by 1.3" in beside.verdict(found, "eager", None)) == said
+
+
 def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
     case, speeds = STEPS["transformer"], {"fused": 4.0, "huge": 3.0, "eager": 2.0}
     plans = {arm: Plan(**case["dropped"].get(arm, {})) for arm in speeds}

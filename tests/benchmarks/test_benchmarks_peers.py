@@ -116,6 +116,16 @@ def test_the_table_names_what_each_arm_was_given():
     ]
 
 
+def test_the_table_has_the_arms_of_every_processor_once():
+    first = {"eager": {"peer": {"given": {}}}}
+    second = {**first, "best": {"peer": {"given": {"fused_loss": True}}}}
+    known = [
+        Experiment("x", "w", dict.fromkeys(options, Plan()), title="T", arm_options=options)
+        for options in (second, first)
+    ]
+    assert [row[1] for row in given.table(known).rows] == ["eager", "best"]
+
+
 @needs_peers
 def test_fused_or_without_padding_the_loss_has_the_same_value_and_gradients():
     code = """

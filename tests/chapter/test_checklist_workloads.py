@@ -169,7 +169,9 @@ def test_translation_is_scored_with_the_mean_of_the_last_weights():
     assert found["test_loss"] == scores[1]["test_loss"]
     for number, score in enumerate(scores, 1):
         mean = {name: sum(each[name] for each in trained[-number:]) / number for name in trained[0]}
-        assert score["test_loss"] == pytest.approx(loss_with(recipe, plan, mean), rel=1e-4)
+        expected = scores_with(recipe, plan, mean)
+        assert score["test_loss"] == pytest.approx(expected["test_loss"], rel=1e-4)
+        assert score["test_chrf"] == pytest.approx(expected["test_chrf"], abs=1)
     assert found["alone_test_loss"] == scores[0]["test_loss"] != found["test_loss"]
 
 
@@ -177,12 +179,12 @@ def copied(net):
     return {name: p.data().copy() for name, p in net._collect_params_with_prefix().items()}
 
 
-def loss_with(recipe, plan, weights):
-    """Return a network's loss on the test split, with these weights."""
+def scores_with(recipe, plan, weights):
+    """Return a network's figures on the test split, with these weights."""
     run, _ = prepare(recipe, plan, unused, True, stores.for_plan(plan))
     for name, parameter in run.network._collect_params_with_prefix().items():
         parameter.set_data(weights[name])
-    return evaluate(run, "test")["test_loss"]
+    return evaluate(run, "test")
 
 
 def test_more_epochs_than_were_trained_cannot_be_averaged():

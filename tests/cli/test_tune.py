@@ -70,6 +70,28 @@ def test_the_best_environment_is_printed_as_a_command(script, monkeypatch, capsy
     assert order[:first] != order[first : 2 * first]  # another order in the next round
 
 
+def test_an_environment_in_which_the_script_fails_is_left_out(script, monkeypatch, capsys):
+    tried = []
+
+    def measured(script, arguments, variables, seconds):
+        tried.append("MALLOC_MMAP_MAX_" in variables)
+        if tried[-1]:
+            raise MxoptError("status -11")
+        return 1.0
+
+    monkeypatch.setattr(tune, "steps_a_second", measured)
+    kept = {"default": {}, "kept": {"allocator": "keep"}}
+    monkeypatch.setattr(tune, "CANDIDATES", kept)
+    assert tune.tune(str(script), []) == 0
+    said = capsys.readouterr().out
+    assert "failed: status -11" in said
+    assert "no environment is shown" in said
+    assert tried.count(True) == 1
+    monkeypatch.setattr(tune, "CANDIDATES", dict(reversed(kept.items())))
+    with pytest.raises(MxoptError, match="status -11"):
+        tune.tune(str(script), [])
+
+
 def test_what_is_impossible_here_is_named(monkeypatch, capsys):
     def refuse(plan):
         if plan.openmp == "intel":

@@ -30,7 +30,7 @@ _PEOPLE = {
     "cpu_threads": CORES,
 }
 
-# How 8_3 trains *after*: options of the recipe, which only a CPU has, and the plan.
+# How 8_3 trains *after*: options of the recipe, those that are for a CPU only, and the plan.
 _SENTENCES = {"recipe": "translation", **chapter.SETTINGS["8_3"]["cpu"]["training"]}
 _FEW_SENTENCES = {"stand_in": True, "limit": 200, "vocabulary": 300, "layers": 1, "units": 32}
 _ON_A_CPU = {"cpu_operators": True, "loss": "fused"}
@@ -209,6 +209,7 @@ SETTINGS = {
     },
 }
 
+# Multi30k is read with LONG=1 only, by ``best_practices``.
 NEEDS = {
     "smoke": (),
     "cpu": ("fashion-mnist", "penn-fudan", "deeplab-mobilenetv2", "multi30k"),

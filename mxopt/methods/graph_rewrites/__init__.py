@@ -15,7 +15,7 @@ NAMES = (
     "pool_first",
 )
 # On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
-# so that training did not become faster (benchmarks/README.md); and what needs a compiler.
+# so that training did not become faster; and what needs a compiler.
 USUAL = NAMES[2:]
 
 
