@@ -19,8 +19,9 @@ from mxopt.core.plan import Plan
 
 # How much better a neighbour has to be: less is noise.
 BETTER = 1.03
-# How many values a step may skip: the first worker is no faster than none, the second one is.
-BEYOND = 2
+# How far a step goes up and down: the first worker is no faster than none, the second one is, but
+# where fewer workers are slower, still fewer are, too.
+REACH = {1: 2, -1: 1}
 
 
 def climb(
@@ -32,7 +33,7 @@ def climb(
 ) -> tuple[dict, list[tuple[dict, float]]]:
     """Return the best settings that coordinate ascent finds, and all trials.
 
-    >>> best, trials = climb(lambda s: -(s["x"] - 3) ** 2 - abs(s["y"]) + 99,
+    >>> best, trials = climb(lambda s: 100 - 10 * (s["x"] - 3) ** 2 - s["y"],
     ...                      {"x": range(6), "y": [0, 1, 2]})
     >>> best, len(trials) < 18
     ({'x': 3, 'y': 0}, True)
@@ -81,7 +82,7 @@ def climb(
                 found = measured(other)
                 if found >= BETTER * best and found > best:
                     at, best, reach = other, found, 1
-                elif reach == BEYOND:
+                elif reach == REACH[direction]:
                     break
                 else:
                     reach += 1
