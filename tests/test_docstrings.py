@@ -1,6 +1,7 @@
 """Everything public in mxopt and benchmarks has a docstring, and its parameters are described."""
 
 import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -117,6 +118,18 @@ def problems_of(source, place):
                 override = is_override(method.name, node, module)
                 check(method, f"{node.name}.{method.name}", described=not override)
     return found
+
+
+def with_examples():
+    """Return the names of the modules whose docstrings have examples."""
+    files = [path for package in ("mxopt", "benchmarks") for path in (ROOT / package).rglob("*.py")]
+    found = [path.relative_to(ROOT).with_suffix("") for path in files if ">>>" in path.read_text()]
+    return sorted(".".join(path.parts).removesuffix(".__init__") for path in found)
+
+
+@pytest.mark.parametrize("module", with_examples())
+def test_the_examples_of_docstrings_are_right(module):
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
 @pytest.mark.parametrize("package", packages())

@@ -28,6 +28,9 @@ def track(
     >>> with track("engine", 2) as step:
     ...     step("naive")
     ...     step("threaded")
+    engine:   0 %, naive
+    engine:  50 %, threaded, about 0 s left
+    engine: done in 0 s
 
     Args:
         title: name of the work.

@@ -8,15 +8,15 @@ Micikevicius et al., "Mixed Precision Training" (2018).
 
 The steps of AMP have a fixed order, most of which MXNet does not check. The classes here do:
 ``start`` before the network is made, ``prepare`` the network, ``attach`` the trainer, ``backward``
-inside ``autograd.record``, then ``step``.
+inside ``autograd.record``, then ``step``::
 
->>> precision = for_plan(plan, contexts)
->>> precision.start()
->>> net = precision.prepare(make_network())
->>> trainer = precision.attach(make_trainer(net))
->>> with autograd.record():
-...     precision.backward([loss(net(x), y)], trainer)
->>> precision.step(trainer, batch_size)
+    precision = for_plan(plan, contexts)
+    precision.start()
+    net = precision.prepare(make_network())
+    trainer = precision.attach(make_trainer(net))
+    with autograd.record():
+        precision.backward([loss(net(x), y)], trainer)
+    precision.step(trainer, batch_size)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def scheduled(progress: float, begin: float, end: float, final: float) -> float:
     final + (0 - final) (1 - p)^3, where p grows from 0 at ``begin`` to 1 at ``end`` (Zhu and Gupta,
     "To prune, or not to prune", 2017, equation 1).
 
-    >>> [scheduled(epoch, 1, 3, 0.8) for epoch in (0, 1, 2, 3, 9)]
+    >>> [round(scheduled(epoch, 1, 3, 0.8), 3) for epoch in (0, 1, 2, 3, 9)]
     [0.0, 0.0, 0.7, 0.8, 0.8]
 
     Args:
