@@ -73,8 +73,6 @@ def bandwidth(size: int = 1 << 26, rounds: int = 10) -> float:
 
 def _counted(plan: Plan, recipe: str, options: dict) -> dict:
     """Return the multiply-adds and the bytes of an epoch's forward passes, by operator."""
-    from mxnet import nd
-
     from mxopt import recipes
     from mxopt.measure.operations import operators
     from mxopt.methods.kvstore import stores
@@ -86,15 +84,16 @@ def _counted(plan: Plan, recipe: str, options: dict) -> dict:
     loader = run.loaders["train"]
     for method in run.methods:
         loader = method.training_loader(run, loader, 0)
-    seen = Counter(
-        tuple((array.shape, array.dtype) for array in shard[: made.inputs])
-        for batch in loader
-        for shard in batch.shards
-    )
+    seen, examples = Counter(), {}
+    for shard in (shard for batch in loader for shard in batch.shards):
+        inputs = shard[: made.inputs]
+        shapes = tuple(array.shape for array in inputs)
+        seen[shapes] += 1
+        # One of each shape: lengths of sentences in one row must add up to the row's.
+        examples.setdefault(shapes, inputs)
     counts, sizes = Counter(), Counter()
-    for inputs, times in seen.items():
-        example = [nd.ones(shape, dtype=dtype) for shape, dtype in inputs]
-        for operator in operators(run.learning, *example):
+    for shapes, times in seen.items():
+        for operator in operators(run.learning, *examples[shapes]):
             counts[operator.kind] += times * operator.multiply_adds
             sizes[operator.kind] += times * operator.bytes
     return {"multiply_adds": dict(counts), "bytes": dict(sizes)}

@@ -46,6 +46,16 @@ def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
     assert found["operator_seconds"]["Convolution"] > 0
 
 
+def test_sentences_in_one_row_are_counted(monkeypatch):
+    monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
+    monkeypatch.setattr(roofline.arms, "multiply", lambda *_: {"gflop_per_second": 100.0})
+    plan = Plan(batch_size=128, bucketing="tokens", epochs=2, preprocess="cached")
+    options = {"limit": 40, "kernels": True, "packed": True, "loss": "fused"}
+    found = roofline.work(plan, lambda *_, **__: None, "translation", **options)
+    nd.waitall()  # what an operator refuses, it says when it is waited for
+    assert found["multiply_adds"]["mxopt_attention"] > 0
+
+
 def test_rates_of_memory_are_of_three_arrays():
     assert 0.1 < roofline.bandwidth(1 << 20, 3) < 10_000
 
