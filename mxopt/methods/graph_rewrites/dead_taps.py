@@ -45,15 +45,15 @@ def unseen_taps(graph: Graph, node: Node):
     if share > WORTH:
         return None
     data, weight, *bias = node.inputs
+    taps = _taps(graph, node, weight, alone=len(rows) == len(columns) == 1)
     strips = []
     for row, in_row in rows.items():
         strip = _part(graph, f"{node.name}_row{row}", data, 2, in_row, sides[0])
         parts = []
         for column, in_column in columns.items():
             name = f"{node.name}_tap{row}{column}"
-            tap = graph.add("slice", f"{name}_weight", weight,
-                            begin=(None, None, row, column),
-                            end=(None, None, row + 1, column + 1))  # fmt: skip
+            tap = graph.add("Reshape", f"{name}_weight", taps[row, column],
+                            shape=(own["num_filter"], -1, 1, 1))  # fmt: skip
             part = _part(graph, name, strip, 3, in_column, sides[1])
             own_bias = bias if row == column == 1 else []
             part = graph.add("Convolution", name, part, tap, *own_bias, kernel=(1, 1),
@@ -64,6 +64,27 @@ def unseen_taps(graph: Graph, node: Node):
     total = _sum(graph, f"{node.name}_sum", strips)
     what = f"3 x 3 dilated by {dilation[0]} at {sides[0]} x {sides[1]}: {share:.0%} of its work"
     return total, "taps that see only padding left out", what
+
+
+def _taps(graph: Graph, node: Node, weight: Output, alone: bool) -> dict[tuple, Output]:
+    """Return the weights of each tap, all taken from one transposed array.
+
+    The gradient of nine slices is a sum of nine arrays as large as the whole weight, and the
+    elements of a tap lie nine apart; the gradient of a split array is written once.
+
+    Args:
+        graph: graph that new nodes are added to.
+        node: the convolution.
+        weight: its weight.
+        alone: whether only the tap in the middle is wanted.
+    """
+    if alone:
+        middle = {"begin": (None, None, 1, 1), "end": (None, None, 2, 2)}
+        return {(1, 1): graph.add("slice", f"{node.name}_middle", weight, **middle)}
+    pixels = graph.add("Reshape", f"{node.name}_pixels", weight, shape=(-3, -3))
+    turned = graph.add("transpose", f"{node.name}_turned", pixels)
+    split, _ = graph.add("SliceChannel", f"{node.name}_taps", turned, axis=0, num_outputs=9)
+    return {divmod(tap, 3): (split, tap) for tap in range(9)}
 
 
 def _seen(side: int, dilation: int) -> dict[int, Seen]:
