@@ -1,4 +1,4 @@
-"""Workload: what a call costs beside its arithmetic."""
+"""Workloads: what a call costs beside its arithmetic, of a network and of an optimizer."""
 
 from __future__ import annotations
 
@@ -65,3 +65,54 @@ def dispatched(
         "cpu_seconds": clock.cpu_seconds,
         "microseconds": 1e6 * clock.seconds / (calls * together),
     }
+
+
+def updated(
+    plan: Plan, write, network: str | None = None, layers: int = 150, units: int = 64,
+    steps: int = 10,
+) -> dict:  # fmt: skip
+    """Update the parameters of a network some times; its gradients are computed outside the clock.
+
+    Args:
+        plan: the optimizer, and how many parameters it updates in one call; devices and seed.
+        write: called with the name and the fields of each event.
+        network: name of a network in Gluon's model zoo; None is a row of dense layers.
+        layers: number of these.
+        units: units of each, and of its input.
+        steps: number of updates after a first one.
+
+    Returns:
+        ``seconds`` of all updates, ``milliseconds`` of one, and ``weights``, the sum of the
+        absolute values of all parameters after the last one.
+    """
+    import mxnet as mx
+    from mxnet import autograd, gluon, nd
+
+    from mxopt.methods.data_parallel import parallel
+    from mxopt.methods.precision.amp import Float32
+    from mxopt.train.optimizer import make_trainer
+    from mxopt.train.setup import seed_everything
+
+    seed_everything(plan.seed)
+    [context] = parallel.contexts(plan)
+    if network is None:
+        net, shape = gluon.nn.HybridSequential(), (2, units)
+        for _ in range(layers):
+            net.add(gluon.nn.Dense(units, in_units=units))
+    else:
+        net, shape = gluon.model_zoo.vision.get_model(network), (1, 3, 224, 224)
+    net.initialize(mx.init.Xavier(), ctx=context)
+    x = nd.random.normal(shape=shape, ctx=context)
+    net(x)  # infers the shapes of parameters
+    trainer = make_trainer(net, plan, Float32())
+    seconds = 0.0
+    for step in range(steps + 1):
+        with autograd.record():
+            error = net(x).square().mean()
+        error.backward()
+        with timed() as clock:
+            trainer.update(1)
+        seconds += clock.seconds if step else 0.0  # the first one makes the optimizer's state
+    write("updates", times=steps)
+    sums = [parameter.data().abs().sum().asscalar() for parameter in net.collect_params().values()]
+    return {"seconds": seconds, "milliseconds": 1e3 * seconds / steps, "weights": float(sum(sums))}

@@ -45,6 +45,11 @@ CANDIDATES = {
     "and threads pinned": {"cpu_threads": True, "allocator": "keep", "affinity": "compact"},
     "and MKL": {"cpu_threads": True, "allocator": "keep", "blas": "mkl"},
     "and a current OpenBLAS": {"cpu_threads": True, "allocator": "keep", "blas": "openblas"},
+    "and parameters updated one by one": {
+        "cpu_threads": True,
+        "allocator": "keep",
+        "aggregation": 1,
+    },
 }
 
 

@@ -113,6 +113,8 @@ class Plan:
     Optimisation:
         optimizer: ``sgd``, ``adam``, or for large batches ``lars`` (You et al., 2017: SGD with a
             rate for each layer) or ``lamb`` (You et al., 2020: Adam with a rate for each layer).
+        aggregation: number of parameters that one call of SGD, LARS or LAMB updates, up to 45;
+            ``None`` is MXNet's default, 4 (LAMB: 45).
         batch_size: samples for each step, over all devices of all processes.
         learning_rate: learning rate of the optimizer.
         momentum: momentum of SGD and LARS.
@@ -175,6 +177,7 @@ class Plan:
     processes: int = at_least(1, 1)
     batch_size: int = at_least(1, 4)
     optimizer: str = choice("sgd", "adam", "lars", "lamb")
+    aggregation: int | None = at_least(1, None)
     learning_rate: float = at_least(0, 0.1)
     momentum: float = at_least(0, 0.0)
     beta2: float = at_least(0, 0.98)

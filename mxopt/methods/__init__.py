@@ -37,6 +37,7 @@ from mxopt.methods.model_parallel import ModelParallel
 from mxopt.methods.onnx_export import OnnxExport
 from mxopt.methods.opencv_transforms import OpenCVTransforms
 from mxopt.methods.openmp import OpenMP
+from mxopt.methods.optimizer_aggregation import OptimizerAggregation
 from mxopt.methods.precision import Precision
 from mxopt.methods.progressive_resizing import ProgressiveResizing
 from mxopt.methods.progressive_sampling import ProgressiveSampling
@@ -55,6 +56,7 @@ METHODS: tuple[type[Method], ...] = (
     OpenMP,
     BLAS,
     MemoryAllocator,
+    OptimizerAggregation,
     # devices and processes
     DataParallel,
     ModelParallel,

@@ -8,7 +8,7 @@ import pytest
 from mxnet import nd
 
 from benchmarks import roofline
-from mxopt import recipes
+from mxopt import kernels, recipes
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment
@@ -46,6 +46,7 @@ def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
     assert found["operator_seconds"]["Convolution"] > 0
 
 
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
 def test_sentences_in_one_row_are_counted(monkeypatch):
     monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
     monkeypatch.setattr(roofline.arms, "multiply", lambda *_: {"gflop_per_second": 100.0})

@@ -127,7 +127,8 @@ _CHECKLIST = {
 # of each of Hyperband's two brackets are drawn at random: a search of ten compares nothing.
 # ``equal_cost`` are options of trainings of as many epochs in all, ``averaged`` the number of
 # trainings that find people (``photographs``), ``checkpoints`` that of trainings that translate
-# (``sentences``), ``small_steps`` that of steps of microseconds.
+# (``sentences``), ``small_steps`` that of steps of microseconds, ``updates`` what is updated by SGD
+# and LAMB, and how often.
 _PRACTICE = {
     "repeats": 3,
     "training": {},
@@ -145,6 +146,7 @@ _PRACTICE = {
     "sentences_plan": _TRANSLATOR,
     "steps": 30,
     "small_steps": 2_000,
+    "updates": {"network": "resnet50_v1", "steps": 10},
     "long": {
         "equal_cost": {"limit": 4_800},
         "averaged": 3,
@@ -173,6 +175,7 @@ SETTINGS = {
             "sentences": {**_SENTENCES, **_ON_A_CPU, **_FEW_SENTENCES},
             "steps": 3,
             "small_steps": 80,
+            "updates": {"network": "squeezenet1.1", "steps": 1},
             "long": {},
         },
         "cpu": _PRACTICE,
@@ -227,6 +230,7 @@ HEADLINES = {
     "practice-equal-cost": [["one", "snapshots"], ["one", "five"]],
     "practice-averaged": [["one", "three"]],
     "practice-steps": [["calls", "graph"], ["graph", "graph-8"]],
+    "practice-updates": [["small", "small-45"], ["sgd", "sgd-one"], ["lamb", "lamb-one"]],
     "checklist-augmentation": [["host", "device"]],
     "checklist-switches": [["plain", "smoothed-labels"], ["plain", "averaged"]],
 }
