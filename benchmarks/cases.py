@@ -40,6 +40,7 @@ STEPS = {
             "threads": THREADS,
             "static": STATIC,
             "optimized": {"graph_rewrites": "usual"},
+            "updates": {"aggregation": 1},
         },
         "dropped": {"huge": HUGE, "returned": {"allocator": "return"}},
         "peer": "ResNetDeepLab",
