@@ -108,6 +108,23 @@ def pages(root: Path) -> Iterator[tuple[str, str]]:
                         yield f"{name}, cell {number}", "".join(cell["source"])
 
 
+def _files(root: Path) -> Iterator[Path]:
+    yield from root.glob("**/*.md")
+    for pattern in PAGES:
+        yield from root.glob(pattern) if pattern.endswith(".ipynb") else ()
+
+
+def _again(path: Path, text: str, root: Path) -> str:
+    """Return the text of a file with every marked figure computed again."""
+    if path.suffix == ".md" or not MARKED.search(text):
+        return updated(text, root)
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = updated("".join(cell["source"]), root).splitlines(keepends=True)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
 def check(root: Path) -> list[str]:
     """Return the marked figures that differ from the records, and the unmarked ones.
 
@@ -150,10 +167,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=PACKAGE.parent)
     chosen = parser.parse_args(words)
     try:
-        for path in () if chosen.check else chosen.root.glob("**/*.md"):
+        for path in () if chosen.check else _files(chosen.root):
             text = path.read_text(encoding="utf-8")
-            if MARKED.search(text) and updated(text, chosen.root) != text:
-                atomic.replace_text(path, updated(text, chosen.root))
+            again = _again(path, text, chosen.root)
+            if again != text:
+                atomic.replace_text(path, again)
                 print(path)
         problems = check(chosen.root)
     except MxoptError as error:
