@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import mxnet as mx
 import pytest
 
-from benchmarks import __main__ as bench
-from benchmarks import arms, beside, epochs, levers, page
+from benchmarks import arms, beside, epochs, levers, page, parts
 from benchmarks.cases import EPOCHS, LEVERS, STEPS, TRIED
 from mxopt import measure, recipes
 from mxopt.core.errors import DeviceError
@@ -154,7 +153,7 @@ def asked(monkeypatch, part, name):
 
 
 def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
-    found = asked(monkeypatch, bench._epochs, "epochs")
+    found = asked(monkeypatch, parts._epochs, "epochs")
     assert list(found["arms"])[:3] == ["before", "cached", "after"]
     assert found["arms"]["before"].preprocess == "lazy"
     assert found["arms"]["after"].preprocess == "cached"
@@ -168,7 +167,7 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
 
 
 def test_levers_are_pairs_with_as_many_images_an_update(monkeypatch):
-    found = asked(monkeypatch, bench._levers, "levers")
+    found = asked(monkeypatch, parts._levers, "levers")
     assert found["pairs"] == [("at-once", "accumulated"), ("full", "early")]
     for pair in found["pairs"]:
         plans = [found["arms"][arm] for arm in pair]
@@ -208,7 +207,7 @@ def test_a_lever_that_could_not_run_says_why():
 
 
 def test_the_libraries_of_products_differ_in_nothing_else(monkeypatch):
-    found = asked(monkeypatch, bench._blas, "blas")
+    found = asked(monkeypatch, parts._blas, "blas")
     for first, second in found["pairs"]:
         assert found["arms"][first].diff(found["arms"][second]).keys() == {"blas"}
         assert found["options"][first] == found["options"][second]
@@ -232,7 +231,7 @@ def test_a_rate_counts_the_operations_of_the_product(monkeypatch, options, opera
 
 @pytest.mark.parametrize("name", TRIED)
 def test_what_else_is_tried_differs_from_the_last_arm_in_that_alone(monkeypatch, name):
-    found = asked(monkeypatch, bench._tried, name)
+    found = asked(monkeypatch, parts._tried, name)
     first, *others = found["arms"]
     for arm in others:
         changed = found["arms"][first].diff(found["arms"][arm]).keys()
@@ -265,7 +264,7 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
 
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
-    asked_for = asked(monkeypatch, bench._step, "transformer")
+    asked_for = asked(monkeypatch, parts._step, "transformer")
     figures = {"before": 1.0, "threads": 2.0, "launch": 3.0, "launch-huge": 6.0}
     found = measured(
         "transformer", {arm: {"tokens_per_second": speed} for arm, speed in figures.items()},

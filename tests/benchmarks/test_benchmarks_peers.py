@@ -11,8 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks import __main__ as bench
-from benchmarks import arms, given
+from benchmarks import arms, given, parts
 from benchmarks.cases import ALONE, PRODUCTS, STEPS
 from mxopt import measure
 from mxopt.core.plan import Plan
@@ -43,23 +42,23 @@ def asked(monkeypatch, part, name, **more):
 @pytest.mark.parametrize("name", STEPS)
 def test_by_default_few_arms_are_measured_beside_every_peer(monkeypatch, name):
     case = STEPS[name]
-    found = asked(monkeypatch, bench._step, name, every=False)
+    found = asked(monkeypatch, parts._step, name, every=False)
     last = list(case["levers"])[-1]
     assert list(found["arms"]) == ["before", "threads", last, *case["peers"]]
     assert found["again"] == last
     assert set(found["headline"]) <= set(found["pairs"])
     assert {(peer, last) for peer in case["peers"]} <= set(found["pairs"])
-    every = asked(monkeypatch, bench._step, name, every=True)["arms"]
+    every = asked(monkeypatch, parts._step, name, every=True)["arms"]
     assert all(every[arm] == plan for arm, plan in found["arms"].items())
     assert set(case["levers"]) | set(case["dropped"]) <= set(every)
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_switch_alone_is_measured_beside_the_last_arm_and_its_peers(monkeypatch, name):
-    own, found = ALONE[name], asked(monkeypatch, bench._alone, name)
+    own, found = ALONE[name], asked(monkeypatch, parts._alone, name)
     case = STEPS[own["case"]]
     assert list(found["arms"]) == [*own["changes"], *own["peers"]]
-    last = asked(monkeypatch, bench._step, own["case"], every=True)
+    last = asked(monkeypatch, parts._step, own["case"], every=True)
     name = list(case["levers"])[-1]
     unchanged = next(arm for arm, change in own["changes"].items() if not change)
     assert found["arms"][unchanged] == last["arms"][name]
@@ -84,8 +83,8 @@ def test_every_network_has_a_tuned_peer_and_one_that_does_what_the_last_arm_does
         peers = case["peers"].values()
         assert any(given.TUNED.items() <= own.items() for own in peers)
         assert any("compile" in own for own in peers)
-        parts = levers.get("grad_accumulation", 1)
-        assert parts in {own.get("accumulation", 1) for own in peers}
+        pieces = levers.get("grad_accumulation", 1)
+        assert pieces in {own.get("accumulation", 1) for own in peers}
         if levers.get("cpu_operators"):
             assert any(own.get("shared_dropout") and own.get("fused_loss") for own in peers)
         assert any(own.get("unpadded", False) == levers.get("packed", False) for own in peers)

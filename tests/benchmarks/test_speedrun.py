@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import __main__ as bench
-from benchmarks import goal, speedrun
+from benchmarks import goal, parts, speedrun
 from benchmarks.beside import is_peer
 from benchmarks.cases import GOAL
 from benchmarks.given import GIVEN, TUNED
@@ -54,7 +53,7 @@ def test_a_peer_trains_the_same_network_on_the_same_images(given):
 def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
     found = {}
     monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
-    bench._goal("fashion_mnist", 3, Path("nowhere"))
+    parts._goal("fashion_mnist", 3, Path("nowhere"))
     last = list(GOAL["levers"])[-1]
     assert list(found["arms"]) == ["before", *GOAL["levers"], *GOAL["peers"]]
     for peer in GOAL["peers"]:
