@@ -88,7 +88,7 @@ fetch: setup  ## find the data sets and weights, downloading what is missing
 lint: setup  ## check style, and that layers import downwards only (pyproject.toml names them)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-cache
 
-bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch (40 minutes; LONG=1: all of it, hours)
+bench: setup $(PEERS)/.ready  ## measure mxopt beside PyTorch (an hour; LONG=1: all of it, hours)
 	@$(BIN)/python -m benchmarks $(if $(LONG),--long) --folder results/benchmarks-$$(date +%s)
 
 peers: $(PEERS)/.ready  ## set up PyTorch's environment, for "make bench" and its tests

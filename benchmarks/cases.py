@@ -28,7 +28,7 @@ WORKERS = {"num_workers": 2, "loader": "shared_memory"}
 # their effect; none was kept. ``launch``: whether to also measure the first arm in the environment
 # of `mxopt launch`. By default the first arm, that with threads and the last one are measured; the
 # others are measured with ``--long``. ``limit`` bounds the samples of an epoch, so that all default
-# parts take less than an hour on two cores. ``headline`` is the peer that the last arm is compared
+# parts take about an hour on two cores. ``headline`` is the peer that the last arm is compared
 # with before anything is measured; the page also names the fastest one, which is chosen by result,
 # in the peer's favour.
 STEPS = {

@@ -19,7 +19,7 @@ ABOUT = """# Benchmarks
 
 `mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
 from `records/<processor>/`; no figure of ours is typed by hand. With its defaults, six runs of each
-arm, it takes about 40 minutes on two cores; `make bench LONG=1` also measures every lever, whole
+arm, it takes about an hour on two cores; `make bench LONG=1` also measures every lever, whole
 epochs, loaders, products by the BLAS, growth and the time of operators, and takes some hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs

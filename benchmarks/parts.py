@@ -252,14 +252,14 @@ def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
 
 
 def _roofline(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the time of every operator in the last arms of each case, once."""
+    """Time every operator of each case's graph, once, as it is and in the last arm."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
         plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
         plans, options = measure.ladder(
             plan, settings["levers"], settings["options"], ARMS + "step"
         )
-        for arm in list(plans)[-2:]:
+        for arm in ("static", list(plans)[-1]):
             arms[f"{case}-{arm}"], arm_options[f"{case}-{arm}"] = plans[arm], options[arm]
     return measure.interleave(
         name, "benchmarks.roofline:work", arms, arm_options=arm_options, repeats=1,

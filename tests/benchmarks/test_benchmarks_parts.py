@@ -278,6 +278,17 @@ def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
                      (f"{huge} (not set)", "2.00")]  # fmt: skip
 
 
+def test_operators_are_timed_in_the_graph_as_it_is_and_in_the_last_arm(monkeypatch):
+    found = asked(monkeypatch, parts._roofline, "roofline")
+    for name, case in STEPS.items():
+        last = list(case["levers"])[-1]
+        plain = found["arms"][f"{name}-static"]
+        assert (plain.hybridize, plain.graph_rewrites) == ("static", "none")
+        assert not found["options"][f"{name}-static"].get("kernels")
+        assert f"{name}-{last}" in found["arms"]
+    assert len(found["arms"]) == 2 * len(STEPS)
+
+
 @pytest.mark.parametrize(("again", "said"), [([4.0, 4.1, 3.9], False), ([3.0, 3.01, 3.02], True)])
 def test_the_verdict_says_when_the_same_arm_differs_from_itself(again, said):
     speeds = {"kernels": [4.0, 4.02, 4.01], "kernels-again": again, "eager": [2.0, 2.01, 2.02]}
