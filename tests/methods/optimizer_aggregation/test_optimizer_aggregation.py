@@ -10,6 +10,7 @@ from mxopt.methods.optimizer_aggregation import MOST
 
 VARIABLE = "MXNET_OPTIMIZER_AGGREGATION_SIZE"
 
+
 @pytest.mark.parametrize(("name", "default"), [("sgd", 4), ("lars", 4), ("lamb", 45)])
 def test_optimizers_take_the_number(monkeypatch, name, default):
     assert VARIABLE not in methods.environment(Plan(optimizer=name))
