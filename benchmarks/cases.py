@@ -132,6 +132,13 @@ ALONE = {
         "peers": {},
         "headline": "padded",
     },
+    "resnet-updates": {
+        "title": "The same ResNet-50, its parameters updated four in a call and one by one",
+        "case": "resnet",
+        "changes": {"four": {"aggregation": None}, "one": {}},
+        "peers": {},
+        "headline": "four",
+    },
     "mobilenet-kernels": {
         "title": "The same MobileNetV2, its blocks by MXNet's operators and by kernels",
         "case": "mobilenet",
