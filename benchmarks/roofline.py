@@ -8,6 +8,7 @@ that is exceeded means that arrays were still in a cache.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from benchmarks import arms
@@ -218,6 +219,7 @@ def plot(experiment: Experiment):
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("")
+    axes.set_ylim(10 ** math.floor(math.log10(axes.get_ylim()[0])), None)  # two labels at least
     axes.set_xlabel("operations for each byte of the arrays")
     axes.set_ylabel("GFLOP/s")
     labelled = dict(zip(*reversed(axes.get_legend_handles_labels())))  # one for each arm

@@ -8,6 +8,8 @@ import faults
 import pytest
 
 import mxopt  # noqa: F401  (before any test module imports MXNet)
+from mxopt.core.errors import DataError
+from mxopt.data import locate
 
 # Child processes of the tests import tests/toy.py as a user's module is imported: from the path.
 _here = str(Path(__file__).parent)
@@ -50,3 +52,13 @@ def little_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     return limit
+
+
+@pytest.fixture(scope="session")
+def weights():
+    """Path of the published weights, where they are on this machine; nothing is downloaded."""
+    try:
+        folder = locate("deeplab-mobilenetv2", allow_download=False).path
+    except DataError as error:
+        pytest.skip(str(error))
+    return folder / "deeplabv3_mnv2_pascal_quant.tflite"

@@ -65,6 +65,7 @@ def test_the_untrained_loss_is_that_of_the_first_weights():
 
 
 @needs_peers
+@pytest.mark.usefixtures("weights")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
     plan = Plan(batch_size=2, epochs=2, learning_rate=0.001, momentum=0.9)
@@ -78,6 +79,7 @@ def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
 
 
 @needs_peers
+@pytest.mark.usefixtures("weights")
 def test_a_peer_of_another_validation_loss_is_refused(monkeypatch):
     def changed(script, job, write):
         return arms.run_peer(
