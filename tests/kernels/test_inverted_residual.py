@@ -82,7 +82,9 @@ SHAPES = [
 ]
 KINDS = [  # stride, dilation, six, expands
     *itertools.product((1,), (1, 2), (1, 0), (1, 0)),
-    *itertools.product((2,), (1,), (1,), (1, 0)),
+    *itertools.product((2,), (1,), (1, 0), (1, 0)),
+    (1, 3, 1, 1),
+    (1, 20, 1, 1),  # wider than a vector
 ]
 
 

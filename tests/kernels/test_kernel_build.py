@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -73,21 +74,33 @@ def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
-@pytest.mark.parametrize("processor", ["icelake-server", "znver3", "generic"])
-def test_a_vector_is_one_register_whatever_processor_the_code_is_tuned_to(processor, tmp_path):
+@pytest.mark.parametrize(
+    ("instructions", "tuned", "register"),
+    [
+        ("skylake-avx512", "icelake-server", "zmm"),
+        ("skylake-avx512", "znver3", "zmm"),
+        ("skylake-avx512", "generic", "zmm"),
+        ("haswell", "generic", "ymm"),
+        ("x86-64", "generic", "xmm"),
+    ],
+)
+def test_a_vector_is_one_register_and_stays_there(instructions, tuned, register, tmp_path):
     if not build.compiler():
         pytest.skip("no compiler")
     source, assembly = tmp_path / "tile.cc", tmp_path / "tile.s"
     source.write_text(
-        '#include "matrix.h"\nvoid tile(long n, mxopt::Strided a, const float* b, float* c) '
-        "{ mxopt::product_tile<8, 3>(n, a, b, 48, c, 48, true); }\n"
+        '#include "matrix.h"\nusing namespace mxopt;\n'
+        "void tile(long n, Strided a, const float* b, float* c) "
+        "{ product_tile<kRows, kVectors>(n, a, b, 48, c, 48, true); }\n"
+        "void clip(float* v) { store(v, clipped(load(v), 6)); }\n"
     )
-    options = [flag for flag in build.FLAGS if not flag.startswith("-march")]
+    options = [*(flag for flag in build.FLAGS if "march" not in flag), "-Wno-psabi"]
     subprocess.run(
-        [build.compiler(), *options, "-march=skylake-avx512", f"-mtune={processor}", "-S",
+        [build.compiler(), *options, f"-march={instructions}", f"-mtune={tuned}", "-S",
          f"-I{build.SOURCES}", str(source), "-o", str(assembly)],
         check=True,
     )  # fmt: skip
     text = assembly.read_text()
-    assert "%zmm" in text
-    assert "%ymm" not in text
+    assert f"%{register}" in text
+    assert not re.search(r"\tv?mov[au]ps\t.*\(%r[sb]p", text), "vectors are kept on the stack"
+    assert register != "zmm" or "%ymm" not in text

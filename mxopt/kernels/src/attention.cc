@@ -105,11 +105,11 @@ struct Heads {
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
-  void weights(const Task& task, float* to) const {
+  void weights(const Task& task, Panels& panels, float* to) const {
     const long keys = task.keys, pitch = task.pitch;
-    std::fill(to, to + task.queries * pitch, 0.0f);
-    inner(task.queries, keys, width, query + task.query, query_row, key + task.key, key_row, to,
-          pitch);
+    panels.take_transposed(width, keys, key + task.key, key_row);
+    product(task.queries, pitch, width, {query + task.query, query_row, 1}, panels, to, pitch,
+            false);
     for (long q = 0; q < task.queries; ++q) {
       float* row = to + q * pitch;
       const long seen = causal ? std::min(keys, q + 1) : task.real;
@@ -147,13 +147,15 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
 #pragma omp parallel
   {
     std::vector<float> scores(all.size);
+    Panels panels;
 #pragma omp for schedule(static)
     for (size_t number = 0; number < all.tasks.size(); ++number) {
       const Task& task = all.tasks[number];
-      all.weights(task, scores.data());
+      all.weights(task, panels, scores.data());
       all.drop(dropout, task, scores.data(), scores.data());
-      product(task.queries, all.width, task.keys, {scores.data(), task.pitch, 1},
-              all.value + task.key, all.key_row, out + task.out, all.units, false);
+      panels.take(task.keys, all.width, all.value + task.key, all.key_row);
+      product(task.queries, all.width, task.keys, {scores.data(), task.pitch, 1}, panels,
+              out + task.out, all.units, false);
     }
   }
   return MX_SUCCESS;
@@ -172,18 +174,19 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   {
     std::vector<float> memory(3 * all.size);
     float *weights = memory.data(), *dropped = weights + all.size, *gradient = dropped + all.size;
+    Panels panels;
 #pragma omp for schedule(static)
     for (size_t number = 0; number < all.tasks.size(); ++number) {
       const Task& task = all.tasks[number];
       const long queries = task.queries, keys = task.keys, pitch = task.pitch;
       const float* douts = dout + task.out;
-      all.weights(task, weights);
+      all.weights(task, panels, weights);
       all.drop(dropout, task, weights, dropped);
-      product(keys, all.width, queries, {dropped, 1, pitch}, douts, all.units, dvalue + task.key,
-              all.key_row, false);
-      std::fill(gradient, gradient + queries * pitch, 0.0f);
-      inner(queries, keys, all.width, douts, all.units, all.value + task.key, all.key_row, gradient,
-            pitch);
+      panels.take(queries, all.width, douts, all.units);
+      product(keys, all.width, queries, {dropped, 1, pitch}, panels, dvalue + task.key, all.key_row,
+              false);
+      panels.take_transposed(all.width, keys, all.value + task.key, all.key_row);
+      product(queries, pitch, all.width, {douts, all.units, 1}, panels, gradient, pitch, false);
       all.drop(dropout, task, gradient, gradient);
       for (long row = 0; row < queries; ++row) {
         const float* p = weights + row * pitch;
@@ -194,10 +197,12 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
         for (long n = 0; n < pitch; n += kLanes)
           store(g + n, load(p + n) * (load(g + n) - mean) * all.scale);
       }
-      product(queries, all.width, keys, {gradient, pitch, 1}, all.key + task.key, all.key_row,
-              dquery + task.query, all.query_row, false);
-      product(keys, all.width, queries, {gradient, 1, pitch}, all.query + task.query, all.query_row,
-              dkey + task.key, all.key_row, false);
+      panels.take(keys, all.width, all.key + task.key, all.key_row);
+      product(queries, all.width, keys, {gradient, pitch, 1}, panels, dquery + task.query,
+              all.query_row, false);
+      panels.take(queries, all.width, all.query + task.query, all.query_row);
+      product(keys, all.width, queries, {gradient, 1, pitch}, panels, dkey + task.key, all.key_row,
+              false);
     }
   }
   // The lengths and the draws have no gradient.

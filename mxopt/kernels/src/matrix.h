@@ -1,25 +1,25 @@
-// Matrix products of single-precision arrays, for one thread, with weights of few rows.
+// Matrix products of single-precision arrays, for one thread.
 //
-// Pixels are contiguous in all arrays, so that no array has to be rearranged: a vector holds 16
-// pixels. The compiler turns `Vector` into one AVX-512 register, or two of AVX2.
+// The right factor is copied into panels first, which a product reads one after the other; the left
+// one is read where it is.
 #ifndef MXOPT_MATRIX_H_
 #define MXOPT_MATRIX_H_
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 namespace mxopt {
 
-constexpr int kLanes = 16;
-typedef float Vector __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-
+// `Vector` is one register of the processor: a wider one would not fit into what the compiler knows
+// to do fast. A product keeps `kRows` times `kVectors` of them as sums, and `kVectors` factors.
 #if defined(__AVX512F__)
-constexpr int kRows = 8, kVectors = 3;    // 24 sums, 3 factors
-constexpr int kLeft = 4, kRight = 6;      // 24 sums, 6 factors
+constexpr int kLanes = 16, kRows = 8, kVectors = 3;  // of 32 registers
+#elif defined(__AVX__)
+constexpr int kLanes = 8, kRows = 4, kVectors = 3;  // of 16
 #else
-constexpr int kRows = 4, kVectors = 1;    // 8 registers of sums, 2 of factors
-constexpr int kLeft = 2, kRight = 3;
+constexpr int kLanes = 4, kRows = 4, kVectors = 3;
 #endif
+typedef float Vector __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
 // Not by memcpy: tuned to an Intel processor, g++ 12 copies 64 bytes as two halves through the stack.
 inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
@@ -27,11 +27,9 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p);
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 
 inline float sum(Vector v) {
-  typedef int Order __attribute__((vector_size(4 * kLanes)));
-  v += __builtin_shuffle(v, Order{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
-  v += __builtin_shuffle(v, Order{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-  v += __builtin_shuffle(v, Order{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-  return v[0] + v[1];
+  float total = 0;
+  for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
+  return total;
 }
 
 inline float sum(const float* p, long count) {
@@ -80,91 +78,116 @@ inline void product_tile(long depth, Strided a, const float* b, long ldb, float*
     for (int v = 0; v < V; ++v) store(c + r * ldc + v * kLanes, sums[r][v]);
 }
 
+// A matrix in panels of `kColumns` columns, or, the last, of as many vectors as it needs: (depth,
+// columns of the panel), with zeros behind the matrix's last column. Vectors of a panel are aligned.
+class Panels {
+ public:
+  static constexpr long kColumns = kVectors * kLanes;
+
+  // Takes a matrix whose element (k, column) is data[k * pitch + column].
+  void take(long depth, long columns, const float* data, long pitch) {
+    fit(depth, columns);
+    for (long from = 0; from < columns; from += kColumns) {
+      const long wide = width(from), some = std::min(wide, columns - from);
+      float* to = at(0, from);
+      for (long k = 0; k < depth; ++k, to += wide) {
+        const float* row = data + k * pitch + from;
+        if (some == kColumns) {
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) store(to + v * kLanes, load(row + v * kLanes));
+        } else {
+          std::copy_n(row, some, to);
+          std::fill(to + some, to + wide, 0.0f);
+        }
+      }
+    }
+  }
+
+  // Takes a matrix whose element (k, column) is data[column * pitch + k].
+  void take_transposed(long depth, long columns, const float* data, long pitch) {
+    constexpr long kAtOnce = 64;  // lines of a panel that stay in the cache
+    fit(depth, columns);
+    for (long from = 0; from < columns; from += kColumns)
+      for (long k = 0; k < depth; k += kAtOnce) {
+        const long wide = width(from), some = std::min(kAtOnce, depth - k);
+        float* to = at(k, from);
+        for (long c = 0; c < std::min(wide, columns - from); ++c)
+          for (long n = 0; n < some; ++n) to[n * wide + c] = data[(from + c) * pitch + k + n];
+        for (long c = columns - from; c < wide; ++c)
+          for (long n = 0; n < some; ++n) to[n * wide + c] = 0;
+      }
+  }
+
+  // The number of columns of the panel that begins with this one.
+  long width(long column) const {
+    return std::min(kColumns, (columns_ - column + kLanes - 1) / kLanes * kLanes);
+  }
+
+  // The row k of the panel that begins with this column.
+  float* at(long k, long column) {
+    return reinterpret_cast<float*>(lines_.data()) + column * depth_ + k * width(column);
+  }
+  const float* at(long k, long column) const { return const_cast<Panels*>(this)->at(k, column); }
+
+ private:
+  struct alignas(64) Line {
+    float values[16];
+  };
+
+  void fit(long depth, long columns) {
+    depth_ = depth, columns_ = columns;
+    const size_t floats = (columns + kLanes - 1) / kLanes * kLanes * depth;
+    if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
+  }
+
+  std::vector<Line> lines_;
+  long depth_ = 0, columns_ = 0;
+};
+
+// The product with a panel of V vectors, of which the first `columns` columns are kept.
 template <int V>
-inline void product_rows(long rows, long depth, Strided a, const float* b, long ldb, float* c,
-                         long ldc, bool add) {
-  long r = 0;
-  for (; r + kRows <= rows; r += kRows)
-    product_tile<kRows, V>(depth, {a.data + r * a.rows, a.rows, a.columns}, b, ldb, c + r * ldc,
-                           ldc, add);
-  for (; r < rows; ++r)
-    product_tile<1, V>(depth, {a.data + r * a.rows, a.rows, a.columns}, b, ldb, c + r * ldc, ldc,
-                       add);
-}
-
-// c (rows, pixels) = a (rows, depth) b (depth, pixels), or c += a b.
-inline void product(long rows, long pixels, long depth, Strided a, const float* b, long ldb,
-                    float* c, long ldc, bool add) {
-  long p = 0;
-  for (; p + kVectors * kLanes <= pixels; p += kVectors * kLanes)
-    product_rows<kVectors>(rows, depth, a, b + p, ldb, c + p, ldc, add);
-  for (; p + kLanes <= pixels; p += kLanes)
-    product_rows<1>(rows, depth, a, b + p, ldb, c + p, ldc, add);
-  if (p == pixels) return;
-  // The last pixels, fewer than a vector: the same with copies that are filled up with zeros.
-  const long left = pixels - p;
-  static thread_local std::vector<float> factors, sums;
-  factors.assign(depth * kLanes, 0);
-  sums.resize(rows * kLanes);
-  for (long k = 0; k < depth; ++k)
-    std::memcpy(&factors[k * kLanes], b + k * ldb + p, left * sizeof(float));
-  product_rows<1>(rows, depth, a, factors.data(), kLanes, sums.data(), kLanes, false);
-  for (long r = 0; r < rows; ++r)
-    for (long q = 0; q < left; ++q) {
-      float* to = c + r * ldc + p + q;
-      *to = (add ? *to : 0) + sums[r * kLanes + q];
-    }
-}
-
-template <int L, int R>
-inline void inner_tile(long pixels, const float* a, long lda, const float* b, long ldb, float* c,
-                       long ldc) {
-  Vector sums[L][R] = {};
-  long p = 0;
-  for (; p + kLanes <= pixels; p += kLanes) {
-    Vector right[R];
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) right[r] = load(b + r * ldb + p);
-#pragma GCC unroll 8
-    for (int l = 0; l < L; ++l) {
-      const Vector left = load(a + l * lda + p);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sums[l][r] += left * right[r];
-    }
+inline void product_panel(long rows, long columns, long depth, Strided a, const float* panel,
+                          float* c, long ldc, bool add) {
+  constexpr long kWide = V * kLanes;
+  float spare[kRows * kWide];
+  const bool whole = columns == kWide;
+  for (long r = 0; r < rows;) {
+    const long some = rows - r >= kRows ? kRows : 1;
+    const Strided left{a.data + r * a.rows, a.rows, a.columns};
+    float* to = whole ? c + r * ldc : spare;
+    const long pitch = whole ? ldc : kWide;
+    if (some == kRows)
+      product_tile<kRows, V>(depth, left, panel, kWide, to, pitch, add && whole);
+    else
+      product_tile<1, V>(depth, left, panel, kWide, to, pitch, add && whole);
+    for (long n = 0; !whole && n < some; ++n)
+      for (long column = 0; column < columns; ++column) {
+        float& sum = c[(r + n) * ldc + column];
+        sum = (add ? sum : 0) + spare[n * kWide + column];
+      }
+    r += some;
   }
-  for (int l = 0; l < L; ++l)
-    for (int r = 0; r < R; ++r) {
-      float total = sum(sums[l][r]);
-      for (long q = p; q < pixels; ++q) total += a[l * lda + q] * b[r * ldb + q];
-      c[l * ldc + r] += total;
-    }
 }
 
-// c (left, right) += a (left, pixels) b (right, pixels) transposed.
-inline void inner(long left, long right, long pixels, const float* a, long lda, const float* b,
-                  long ldb, float* c, long ldc) {
-  constexpr long kAtOnce = 2048;  // pixels whose rows stay in the cache
-  for (long p = 0; p < pixels; p += kAtOnce) {
-    const long count = pixels - p < kAtOnce ? pixels - p : kAtOnce;
-    long r = 0;
-    for (; r + kRight <= right; r += kRight) {
-      long l = 0;
-      for (; l + kLeft <= left; l += kLeft)
-        inner_tile<kLeft, kRight>(count, a + l * lda + p, lda, b + r * ldb + p, ldb,
-                                  c + l * ldc + r, ldc);
-      for (; l < left; ++l)
-        inner_tile<1, kRight>(count, a + l * lda + p, lda, b + r * ldb + p, ldb, c + l * ldc + r,
-                              ldc);
+// c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b. There may be more columns than
+// b has, up to the end of a vector: they are zeros.
+inline void product(long rows, long columns, long depth, Strided a, const Panels& b, float* c,
+                    long ldc, bool add) {
+  constexpr long kAtOnce = 512;  // rows of a panel, some 100 KB, which stay in the cache
+  long k = 0;
+  do {
+    const long some = std::min(kAtOnce, depth - k);
+    const Strided left{a.data + k * a.columns, a.rows, a.columns};
+    for (long from = 0; from < columns; from += Panels::kColumns) {
+      const long wide = b.width(from);
+      const auto compute = wide == kLanes       ? product_panel<1>
+                           : wide == 2 * kLanes ? product_panel<std::min(2, kVectors)>
+                                                : product_panel<kVectors>;
+      compute(rows, std::min(wide, columns - from), some, left, b.at(k, from), c + from, ldc,
+              add || k > 0);
     }
-    for (; r < right; ++r) {
-      long l = 0;
-      for (; l + kLeft <= left; l += kLeft)
-        inner_tile<kLeft, 1>(count, a + l * lda + p, lda, b + r * ldb + p, ldb, c + l * ldc + r,
-                             ldc);
-      for (; l < left; ++l)
-        inner_tile<1, 1>(count, a + l * lda + p, lda, b + r * ldb + p, ldb, c + l * ldc + r, ldc);
-    }
-  }
+    k += some;
+  } while (k < depth);
 }
 
 }  // namespace mxopt

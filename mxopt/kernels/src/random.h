@@ -45,7 +45,8 @@ class Dropout {
   // Returns `v`, whose first element has the number `index`, with some elements 0 and the others
   // scaled up.
   Vector operator()(Vector v, uint32_t index) const {
-    constexpr Bits lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    Bits lanes;
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = lane;
     const Bits bits = scrambled(scrambled(lanes + index + low_) ^ high_);
     return bits < below_ ? Vector{} : v * scale_;
   }

@@ -1,0 +1,61 @@
+"""The kernels' own tests once more, compiled in other ways."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxopt import kernels
+from mxopt.kernels import build
+
+HERE = Path(__file__).parent
+PORTABLE = ["test_inverted_residual.py", "test_no_samples.py", "test_transformer_kernels.py"]
+MODULES = [*PORTABLE]
+if kernels.available() and kernels.multiplies_bfloat16():
+    MODULES.append("test_dense.py")
+SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
+
+
+def _library(name: str) -> str:
+    """Return the path of one of the compiler's libraries; its bare name if there is none."""
+    asked = [build.compiler(), f"-print-file-name={name}"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _passes(module: str, folder: Path, options: str, **environment) -> None:
+    """Run a module of tests with kernels compiled with more options."""
+    environment = {**os.environ, "CXXFLAGS": options, "MXOPT_CACHE": str(folder), **environment}
+    command = [sys.executable, "-m", "pytest", str(HERE / module), "-p", "no:cacheprovider"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
+    if not build.compiler() or not os.path.isabs(_library("libasan.so")):
+        pytest.skip("no compiler with AddressSanitizer")
+    _passes(
+        module,
+        tmp_path,
+        SANITIZED,
+        LD_PRELOAD=f"{_library('libasan.so')}:{_library('libubsan.so')}",
+        ASAN_OPTIONS="detect_leaks=0",  # MXNet keeps its own memory until the process ends
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
+@pytest.mark.parametrize("instructions", ["haswell", "x86-64"])
+@pytest.mark.parametrize("module", PORTABLE)
+def test_without_avx512_and_without_avx(module, instructions, tmp_path):
+    if not build.compiler():
+        pytest.skip("no compiler")
+    _passes(module, tmp_path, f"-march={instructions} -Wno-psabi")
