@@ -76,6 +76,8 @@ SHAPES = [
     (3, 4, 24, 6, 33, 17),
     (1, 5, 20, 5, 1, 1),
     (2, 16, 96, 24, 2, 31),
+    # more channels than a product sums up at once
+    (1, 520, 16, 530, 3, 3),
     # several strips of rows, for one thread and for two
     (1, 3, 18, 3, 131, 40),
     (3, 2, 12, 2, 97, 70),

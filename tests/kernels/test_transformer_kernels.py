@@ -193,6 +193,20 @@ def test_a_sample_without_keys_reads_nothing():
         assert read[1].asnumpy().all()
 
 
+def test_a_sample_that_overflowed_does_not_reach_the_next_one():
+    lengths = nd.array([16, 9, 16, 9, 16, 9])
+    values = np.random.RandomState(0).randn(1, 75, 48).astype("float32")
+    values[0, :16] = np.inf
+    projected = nd.array(values)
+    (y, gradient) = outputs_and_gradients(
+        lambda x: operators.self_attention(nd, x, lengths, NONE, heads=1, causal=0, dropout=0.1),
+        [projected],
+    )
+    assert not np.isfinite(y[0, :16]).any()
+    assert np.isfinite(y[0, 16:]).all()
+    assert np.isfinite(gradient[0, 16:]).all()
+
+
 def test_positions_of_words():
     lengths = nd.array([2, 4, 1])
     padded = operators.positions(nd, nd.ones((3, 5)), lengths, 4).asnumpy()
