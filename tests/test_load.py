@@ -38,6 +38,7 @@ def write_run(path, seconds, lines=(), **figures):
         writer.write("end", status="ok", reason="", figures={"seconds": seconds, **figures})
 
 
+@pytest.mark.slow
 def test_a_record_of_a_million_steps_is_reported_in_four_mebibytes(tmp_path, monkeypatch):
     monkeypatch.setattr(code, "source_at", lambda *where: "")  # git's archive is no record
     lines, length = 100, progress.STEPS_A_LINE

@@ -50,8 +50,8 @@ struct Buffers {
   // Gradients: of filtered channels, of one of them in a plane, of expanded channels before their
   // bias, of the block's input.
   std::vector<float> dfiltered, output, draw, din;
-  // For products; those with `_across` have one row for each pixel.
-  Panels in_panels, in_across, filtered_panels, dout_panels, dout_across, draw_panels;
+  // For products; the transposed ones have a row for each pixel.
+  Panels in_panels, in_transposed, filtered_panels, dout_panels, dout_transposed, draw_panels;
 
   // Vectors may be read and written a little beyond the end.
   static float* grow(std::vector<float>& v, size_t size) {
@@ -181,16 +181,16 @@ void backward_strip(const Block& block, const Strip& strip, const float* dout,
   float* const din = Buffers::grow(own.din, block.inputs * pixels);
   float* const output = Buffers::grow(own.output, layout.size);
   std::fill_n(output, layout.size, 0.0f);
-  if (block.expands) own.in_across.take_transposed(pixels, block.inputs, pass.in, pixels);
+  if (block.expands) own.in_transposed.take_transposed(pixels, block.inputs, pass.in, pixels);
   dout += strip.image * block.outputs * every + strip.out_from * block.across;
   own.dout_panels.take(block.outputs, positions, dout, every);
-  own.dout_across.take_transposed(positions, block.outputs, dout, every);
+  own.dout_transposed.take_transposed(positions, block.outputs, dout, every);
   for (long channel = 0; channel < block.outputs; ++channel)
     grads.b3[channel] += sum(dout + channel * every, positions);
 
   pass.for_channels([&](long first, long count) {
     pass.expand_and_filter(first, count);
-    product(count, block.outputs, positions, {pass.filtered, positions, 1}, own.dout_across,
+    product(count, block.outputs, positions, {pass.filtered, positions, 1}, own.dout_transposed,
             grads.w3 + first * block.outputs, block.outputs, true);
     product(count, positions, block.outputs, {block.w3 + first, 1, block.expanded}, own.dout_panels,
             dfiltered, positions, false);
@@ -216,7 +216,7 @@ void backward_strip(const Block& block, const Strip& strip, const float* dout,
       if (block.expands) grads.b1[channel] += sum(to, pixels);
     }
     if (!block.expands) return;
-    product(count, block.inputs, pixels, {draw, pixels, 1}, own.in_across,
+    product(count, block.inputs, pixels, {draw, pixels, 1}, own.in_transposed,
             grads.w1 + first * block.inputs, block.inputs, true);
     own.draw_panels.take(count, pixels, draw, pixels);
     product(block.inputs, pixels, count, {block.w1 + first * block.inputs, 1, block.inputs},

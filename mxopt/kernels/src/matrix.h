@@ -10,8 +10,8 @@
 
 namespace mxopt {
 
-// `Vector` is one register of the processor: a wider one would not fit into what the compiler knows
-// to do fast. A product keeps `kRows` times `kVectors` of them as sums, and `kVectors` factors.
+// `Vector` is one register of the processor; g++ keeps wider ones on the stack. A product has `kRows`
+// times `kVectors` of them for its sums, and `kVectors` for factors.
 #if defined(__AVX512F__)
 constexpr int kLanes = 16, kRows = 8, kVectors = 3;  // of 32 registers
 #elif defined(__AVX__)
