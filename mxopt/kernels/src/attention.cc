@@ -81,7 +81,7 @@ struct Heads {
       task.queries = packed ? static_cast<long>(query_lengths[sample]) : asking[1];
       whole = whole && task.keys >= 0 && task.keys <= asked[1] && task.queries >= 0 &&
               task.queries <= asking[1];
-      task.pitch = (task.keys + kLanes - 1) / kLanes * kLanes;
+      task.pitch = in_vectors(task.keys);
       size = std::max(size, task.queries * task.pitch);
       for (long head = 0; head < heads; ++head, number += task.queries * task.pitch) {
         task.query = query_at * query_row + head * width;

@@ -35,7 +35,7 @@ struct OutputPlane {
 
   OutputPlane(const Block& block, const Strip& strip) {
     const long d = block.dilation, over = block.stride == 1 ? 2 * d : 1;
-    padded = (block.across + kLanes - 1) / kLanes * kLanes;
+    padded = in_vectors(block.across);
     pitch = padded + (block.stride == 1 ? 2 * d : kLanes);
     size = (strip.outs + 2 * over) * pitch;
     first = over * pitch + (block.stride == 1 ? d : 0);

@@ -26,6 +26,9 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p);
 
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 
+// The floats of as many vectors as `count` floats need.
+inline long in_vectors(long count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
 inline float sum(Vector v) {
   float total = 0;
   for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
@@ -120,7 +123,7 @@ class Panels {
 
   // The number of columns of the panel that begins with this one.
   long width(long column) const {
-    return std::min(kColumns, (columns_ - column + kLanes - 1) / kLanes * kLanes);
+    return std::min(kColumns, in_vectors(columns_ - column));
   }
 
   // The row k of the panel that begins with this column.
@@ -136,7 +139,7 @@ class Panels {
 
   void fit(long depth, long columns) {
     depth_ = depth, columns_ = columns;
-    const size_t floats = (columns + kLanes - 1) / kLanes * kLanes * depth;
+    const size_t floats = in_vectors(columns) * depth;
     if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
   }
 
