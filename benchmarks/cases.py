@@ -41,8 +41,10 @@ STEPS = {
             "static": STATIC,
             "optimized": {"graph_rewrites": "usual"},
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
+            "kernels": {"graph_rewrites": "usual+fewer_products"},
+            "huge": {**HUGE, "hybridize": "yes"},  # memory on demand: kernels have large buffers
         },
-        "dropped": {"huge": HUGE, "returned": {"allocator": "return"}},
+        "dropped": {},
         "peer": "ResNetDeepLab",
         "sizes": {},
         "peers": IMAGE_PEERS,

@@ -86,6 +86,11 @@ def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
         expanded = _size(inputs[0]) * first[0][0] if first else 0
         pixels = output[0] * _size(output[2:])
         return expanded + pixels * (_size(depthwise) + _size(projection))
+    if kind == "mxopt_winograd":  # as of a usual convolution
+        return _size(output) * _size(inputs[1][1:])
+    if kind == "mxopt_seen_taps":
+        samples, _, *sides = inputs[0]
+        return samples * _size(sides) * sum(_size(weight) for weight in inputs[1:])
     return 0
 
 

@@ -38,11 +38,21 @@ def dense(x, weight, bias):
     return operators.dense(nd, x, weight, bias)
 
 
+def winograd(x, weight):
+    return operators.winograd(nd, x, weight, dilation=2)
+
+
+def seen_taps(x, *weights):
+    return operators.seen_taps(nd, x, *weights, dilations=(1, 4))[1]
+
+
 # Operator, shapes of its inputs, shape of its output.
 CASES = [
     (block, [(0, 4, 5, 6), (8, 4, 1, 1), (8,), (8, 1, 3, 3), (8,), (4, 8, 1, 1), (4,)],
      (0, 4, 5, 6)),
     (plain_block, [(0, 4, 5, 6), (4, 1, 3, 3), (4,), (3, 4, 1, 1), (3,)], (0, 3, 3, 3)),
+    (winograd, [(0, 4, 5, 6), (3, 4, 3, 3)], (0, 3, 5, 6)),
+    (seen_taps, [(0, 4, 5, 6), (2, 4, 1, 1), (3, 4, 3, 3)], (0, 3, 5, 6)),
     (norm, [(0, 7, 32), (32,), (32,)], (0, 7, 32)),
     (self_attention, [(0, 7, 96), (0,)], (0, 7, 32)),
     (attention, [(0, 7, 32), (0, 5, 64), (0,)], (0, 7, 32)),

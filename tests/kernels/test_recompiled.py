@@ -12,7 +12,12 @@ from mxopt import kernels
 from mxopt.kernels import build
 
 HERE = Path(__file__).parent
-PORTABLE = ["test_inverted_residual.py", "test_no_samples.py", "test_transformer_kernels.py"]
+PORTABLE = [
+    "test_convolutions.py",
+    "test_inverted_residual.py",
+    "test_no_samples.py",
+    "test_transformer_kernels.py",
+]
 MODULES = [*PORTABLE]
 if kernels.available() and kernels.multiplies_bfloat16():
     MODULES.append("test_dense.py")

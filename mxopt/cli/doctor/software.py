@@ -105,7 +105,10 @@ def check_kernels(compiled: bool, compiler: str | None) -> Check:
         return Check("Kernels", OK, "compiled for this machine")
     if compiler:
         return Check("Kernels", OK, f"will be compiled by {compiler} at their first use")
-    found = "no C++ compiler: kernels=true and graph_rewrites=inverted_residual are unavailable"
+    found = (
+        "no C++ compiler: kernels=true and graph_rewrites=inverted_residual or fewer_products are "
+        "unavailable"
+    )
     return Check("Kernels", NOTE, found, "apt-get install g++ (or the equivalent of your system)")
 
 

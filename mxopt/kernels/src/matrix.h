@@ -29,6 +29,10 @@ inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 // The floats of as many vectors as `count` floats need.
 inline long in_vectors(long count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
+// A distance of rows of so many floats, an odd number of vectors: rows at a multiple of 4 KB from each
+// other would be at the same places of a cache.
+inline long row_pitch(long count) { return (in_vectors(count) / kLanes | 1) * kLanes; }
+
 inline float sum(Vector v) {
   float total = 0;
   for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
@@ -48,6 +52,28 @@ inline float sum(const float* p, long count) {
 inline Vector clipped(Vector v, float top) {
   v = v > 0 ? v : Vector{};
   return v < top ? v : Vector{} + top;
+}
+
+// Transposes a square of kLanes vectors: interleaves both halves as often as kLanes can be halved.
+inline void transpose(Vector* square) {
+  typedef int Lanes __attribute__((vector_size(4 * kLanes)));
+  Lanes low, high;
+#pragma GCC unroll 16
+  for (int lane = 0; lane < kLanes; ++lane) {
+    low[lane] = lane / 2 + lane % 2 * kLanes;
+    high[lane] = low[lane] + kLanes / 2;
+  }
+#pragma GCC unroll 4
+  for (int halved = kLanes; halved > 1; halved /= 2) {
+    Vector mixed[kLanes];
+#pragma GCC unroll 8
+    for (int n = 0; n < kLanes / 2; ++n) {
+      mixed[2 * n] = __builtin_shuffle(square[n], square[n + kLanes / 2], low);
+      mixed[2 * n + 1] = __builtin_shuffle(square[n], square[n + kLanes / 2], high);
+    }
+#pragma GCC unroll 16
+    for (int n = 0; n < kLanes; ++n) square[n] = mixed[n];
+  }
 }
 
 // A matrix whose element (row, column) is data[row * rows + column * columns].
@@ -87,9 +113,16 @@ class Panels {
  public:
   static constexpr long kColumns = kVectors * kLanes;
 
+  // Makes space for a matrix, to be written through `at`, with zeros behind its last column.
+  void resize(long depth, long columns) {
+    depth_ = depth, columns_ = columns;
+    const size_t floats = in_vectors(columns) * depth;
+    if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
+  }
+
   // Takes a matrix whose element (k, column) is data[k * pitch + column].
   void take(long depth, long columns, const float* data, long pitch) {
-    fit(depth, columns);
+    resize(depth, columns);
     for (long from = 0; from < columns; from += kColumns) {
       const long wide = width(from), some = std::min(wide, columns - from);
       float* to = at(0, from);
@@ -108,17 +141,25 @@ class Panels {
 
   // Takes a matrix whose element (k, column) is data[column * pitch + k].
   void take_transposed(long depth, long columns, const float* data, long pitch) {
-    constexpr long kAtOnce = 64;  // lines of a panel that stay in the cache
-    fit(depth, columns);
-    for (long from = 0; from < columns; from += kColumns)
-      for (long k = 0; k < depth; k += kAtOnce) {
-        const long wide = width(from), some = std::min(kAtOnce, depth - k);
-        float* to = at(k, from);
-        for (long c = 0; c < std::min(wide, columns - from); ++c)
-          for (long n = 0; n < some; ++n) to[n * wide + c] = data[(from + c) * pitch + k + n];
-        for (long c = columns - from; c < wide; ++c)
-          for (long n = 0; n < some; ++n) to[n * wide + c] = 0;
+    resize(depth, columns);
+    for (long column = 0; column < columns; column += kLanes) {
+      const long from = column / kColumns * kColumns, wide = width(from);
+      const long some = std::min(long(kLanes), columns - column);
+      const float* const rows = data + column * pitch;
+      float* to = at(0, from) + column - from;
+      for (long k = 0; k < depth; k += kLanes, to += kLanes * wide) {
+        const long deep = std::min(long(kLanes), depth - k);
+        Vector square[kLanes] = {};
+        if (some == kLanes && deep == kLanes)
+#pragma GCC unroll 16
+          for (int n = 0; n < kLanes; ++n) square[n] = load(rows + n * pitch + k);
+        else
+          for (long n = 0; n < some; ++n)
+            std::copy_n(rows + n * pitch + k, deep, reinterpret_cast<float*>(&square[n]));
+        transpose(square);
+        for (long n = 0; n < deep; ++n) store(to + n * wide, square[n]);
       }
+    }
   }
 
   // The number of columns of the panel that begins with this one.
@@ -136,12 +177,6 @@ class Panels {
   struct alignas(64) Line {
     float values[16];
   };
-
-  void fit(long depth, long columns) {
-    depth_ = depth, columns_ = columns;
-    const size_t floats = in_vectors(columns) * depth;
-    if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
-  }
 
   std::vector<Line> lines_;
   long depth_ = 0, columns_ = 0;

@@ -9,6 +9,7 @@ from mxopt.methods.method import Method, exports
 NAMES = (
     "fold_batch_norm",
     "inverted_residual",
+    "fewer_products",
     "dead_taps",
     "pad_channels",
     "relu6",
@@ -16,7 +17,7 @@ NAMES = (
 )
 # On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
 # so that training did not become faster; and what needs a compiler.
-USUAL = NAMES[2:]
+USUAL, KERNELS = NAMES[3:], NAMES[1:3]
 
 
 def chosen(switch: str) -> tuple[str, ...]:
@@ -70,7 +71,10 @@ class GraphRewrites(Method):
         from mxopt.methods.graph_rewrites.rewriting import optimize
 
         rewrites = chosen(run.plan.graph_rewrites)
-        return run.replace_trained(net, partial(optimize, rewrites=rewrites)) if rewrites else net
+        if not rewrites:
+            return net
+        adds = run.plan.grad_accumulation > 1
+        return run.replace_trained(net, partial(optimize, rewrites=rewrites, adds=adds))
 
 
 _REWRITING = ("Optimized", "REWRITES", "optimize")

@@ -21,12 +21,20 @@ class Graph:
     """A new graph, to which nodes are added.
 
     Attributes:
+        adds: whether gradients may be added to (``grad_req="add"``), which operators of a library
+            cannot: MXNet does not tell them to, and they would write over what is there.
         nodes: nodes as in MXNet's JSON, in topological order.
         shapes: shapes of the outputs that the traced graph has too.
+        kept: numbers here of those nodes of the traced graph that are kept.
+        changed: outputs here of those that are not, by (node number, which of its outputs). The
+            change of a node may also set those of later ones.
     """
 
+    adds: bool = True
     nodes: list[dict] = field(default_factory=list)
     shapes: dict[Output, tuple] = field(default_factory=dict)
+    kept: dict[int, int] = field(default_factory=dict)
+    changed: dict[Output, Output] = field(default_factory=dict)
     _constants: dict[tuple, Output] = field(default_factory=dict)
 
     def add(self, op: str, name: str, *inputs: Output, **attributes) -> Output:
@@ -42,6 +50,28 @@ class Graph:
         links = [[number, output, 0] for number, output in inputs]
         self.nodes.append({"op": op, "name": name, "attrs": attributes, "inputs": links})
         return len(self.nodes) - 1, 0
+
+    def for_kernel(self, parameter: Output) -> Output:
+        """Return a parameter for an operator of :mod:`mxopt.kernels`.
+
+        Where gradients may be added to it is a copy, whose own backward pass adds.
+
+        Args:
+            parameter: the variable.
+        """
+        if not self.adds:
+            return parameter
+        name = f"{self.nodes[parameter[0]]['name']}_copy{len(self.nodes)}"
+        return self.add("_copy", name, parameter)
+
+    def place(self, output) -> Output:
+        """Return an output of the traced graph in this one.
+
+        Args:
+            output: the number of a node that was kept or changed, and which of its outputs.
+        """
+        number, which = output[:2]
+        return self.changed.get((number, which)) or (self.kept[number], which)
 
     def full(self, shape: tuple, value: float) -> Output:
         """Return a constant float32 array; the same node for the same arguments.
@@ -124,7 +154,7 @@ def flat(output) -> list:
     return list(output) if isinstance(output, (list, tuple)) else [output]
 
 
-def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
+def rewrite(symbol, shapes: dict[str, tuple], change: Callable, adds: bool = True):
     """Return the rewritten symbol, and the changes as ``{kind: [description, ...]}``.
 
     Args:
@@ -132,34 +162,33 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable):
         shapes: shapes of its inputs and parameters, by name.
         change: function called as ``change(graph, node)`` for every node in order. It adds nodes
             and returns (output, kind, description), or returns None to keep the node.
+        adds: whether gradients of parameters may be added to.
     """
     source, known = json.loads(symbol.tojson()), output_shapes(symbol, shapes)
-    new, moved, changes = Graph(), [], {}
+    new, changes = Graph(adds), {}
     traced = Traced(source["nodes"], defaultdict(list))
     for raw in [*source["nodes"], {"op": "output", "inputs": source["heads"]}]:
         for slot, link in enumerate(raw["inputs"]):
             traced.readers[tuple(link[:2])].append((raw, slot))
 
-    def place(link) -> Output:
-        number, output = moved[link[0]]
-        return number, link[1] if output is None else output
-
-    for number, raw in enumerate(source["nodes"]):
-        links = [place(link) for link in raw["inputs"]]
+    # Variables first, so that a change can use those that only later nodes read.
+    numbers = sorted(range(len(source["nodes"])), key=lambda n: source["nodes"][n]["op"] != "null")
+    for number in numbers:
+        raw = source["nodes"][number]
+        links = [new.place(link) for link in raw["inputs"]]
         attributes = {name: value(text) for name, text in raw.get("attrs", {}).items()}
         sources = [tuple(link[:2]) for link in raw["inputs"]]
         node = Node(raw["op"], raw["name"], attributes, links, sources, number, traced)
         done = change(new, node)
         if done:
-            output, kind, what = done
+            new.changed[number, 0], kind, what = done
             changes.setdefault(kind, []).append(what)
-        else:
+        elif (number, 0) not in new.changed:
             new.nodes.append({**raw, "inputs": [[*link, 0] for link in links]})
-            output = len(new.nodes) - 1, None
-        moved.append(output)
-        new.shapes[output[0], 0] = known.get(raw["name"])
+            new.kept[number] = len(new.nodes) - 1
+        new.shapes[new.place((number, 0))] = known.get(raw["name"])
     variables = [number for number, node in enumerate(new.nodes) if node["op"] == "null"]
-    heads = [[*place(head), 0] for head in source["heads"]]
+    heads = [[*new.place(head), 0] for head in source["heads"]]
     text = {"nodes": new.nodes, "arg_nodes": variables, "heads": heads,
             "attrs": source.get("attrs", {})}  # fmt: skip
     return mx.sym.load_json(json.dumps(text)), changes

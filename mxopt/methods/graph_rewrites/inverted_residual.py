@@ -49,11 +49,7 @@ def fused_block(graph: Graph, node: Node):
     if expands:
         begin, parameters = expand.links[0], [*expand.links[1:], *parameters]
     settings.update(six=six, expands=int(expands), residual=0)
-    # As in mxopt.kernels.operators: a library's operator cannot add to a gradient.
-    parameters = [
-        graph.add("_copy", f"{node.name}_block_{n}", parameter)
-        for n, parameter in enumerate(parameters)
-    ]
+    parameters = [graph.for_kernel(parameter) for parameter in parameters]
     made = graph.add(KERNEL, f"{node.name}_block", begin, *parameters, **settings)
     return made, _KIND, f"{own['num_filter']} channels"
 

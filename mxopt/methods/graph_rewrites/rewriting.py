@@ -19,8 +19,9 @@ from mxnet import autograd, gluon, nd
 
 from mxopt import kernels
 from mxopt.core.errors import PlanError
-from mxopt.methods.graph_rewrites import NAMES, USUAL
+from mxopt.methods.graph_rewrites import KERNELS, NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
+from mxopt.methods.graph_rewrites.fewer_products import fewer_products
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
 from mxopt.methods.graph_rewrites.inverted_residual import fused_block
@@ -29,7 +30,15 @@ from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 
 TOLERANCE = 1e-4
-_CHANGES = (fixed_norm, fused_block, unseen_taps, whole_blocks, bounded_relu, pool_first)
+_CHANGES = (
+    fixed_norm,
+    fused_block,
+    fewer_products,
+    unseen_taps,
+    whole_blocks,
+    bounded_relu,
+    pool_first,
+)
 REWRITES = dict(zip(NAMES, _CHANGES))
 
 
@@ -41,6 +50,7 @@ class Optimized(gluon.HybridBlock):
         rewritten: block with the rewritten graph.
         shapes: shapes of the inputs that it was rewritten for, without the samples.
         changes: descriptions of the changed nodes, for each kind of change.
+        adds: whether gradients may be added to.
         **kwargs: arguments of ``gluon.HybridBlock``.
 
     Attributes:
@@ -49,10 +59,11 @@ class Optimized(gluon.HybridBlock):
         changes: descriptions of the changed nodes, for each kind of change.
     """
 
-    def __init__(self, original, rewritten, shapes, changes, **kwargs):
+    def __init__(self, original, rewritten, shapes, changes, adds=True, **kwargs):
         super().__init__(**kwargs)
         self.original, self.rewritten = original, rewritten
         self.changes, self._shapes = changes, shapes
+        self._written = [] if adds else list(original.collect_params().values())
 
     @property
     def report(self) -> str:
@@ -69,21 +80,34 @@ class Optimized(gluon.HybridBlock):
         return self.original._collect_params_with_prefix(prefix)
 
     def forward(self, *inputs):
-        """Compute the output, with the original network for shapes that differ or are unknown."""
+        """Compute the output, with the original network for shapes that differ or are unknown.
+
+        Raises:
+            PlanError: gradients are added to, and the network was rewritten with ``adds=False``.
+        """
+        if autograd.is_recording() and any(p.grad_req == "add" for p in self._written):
+            raise PlanError(
+                "the network was rewritten with adds=False, so its gradients are written and not "
+                "added to as grad_req='add' asks; call optimize(..., adds=True)"
+            )
         same = [getattr(x, "shape", ())[1:] for x in inputs] == self._shapes
         return (self.rewritten if same else self.original)(*inputs)
 
 
-def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Optimized:
+def optimize(
+    net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None, adds: bool = True
+) -> Optimized:
     """Return a network that computes the same with the same parameters.
 
     Args:
         net: an initialised network of hybrid blocks only.
         *example: inputs with the shapes of later inputs, except for the number of samples.
         rewrites: names in ``REWRITES``; those in ``USUAL`` if not given.
+        adds: whether gradients may be added to (``grad_req="add"``), as when those of several
+            batches are summed. If not, kernels read parameters without a copy.
 
     Raises:
-        DeviceError: ``inverted_residual`` is among them, and there is no compiler for its kernel.
+        DeviceError: one of ``KERNELS`` is among them, and there is no compiler for it.
         PlanError: a rewrite does not exist; the network cannot be traced; or the outputs differ by
             more than 1e-4 of the largest one, which would be a defect of a rewrite.
     """
@@ -91,16 +115,16 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     for name in chosen:
         if name not in REWRITES:
             raise PlanError(f"no rewrite is called {name!r}; there are {', '.join(REWRITES)}")
-    if "inverted_residual" in chosen:
+    if set(chosen) & set(KERNELS):
         kernels.load()
     with autograd.predict_mode():
         before = flat(net(*example))  # also infers unknown shapes of parameters
     graph, inputs, shapes = trace(net, *example)
     changes = {}
     for name in (name for name in REWRITES if name in chosen):
-        graph, found = rewrite(graph, shapes, REWRITES[name])
+        graph, found = rewrite(graph, shapes, REWRITES[name], adds)
         changes.update(found)
-    optimized = with_graph(net, example, graph, inputs, changes)
+    optimized = with_graph(net, example, graph, inputs, changes, adds)
     with autograd.predict_mode():
         after = flat(optimized(*example))
     for old, new in zip(before, after):
@@ -113,7 +137,7 @@ def optimize(net: gluon.HybridBlock, *example: nd.NDArray, rewrites=None) -> Opt
     return optimized
 
 
-def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes) -> Optimized:
+def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes, adds=True) -> Optimized:
     """Return a block that computes another graph with a network's parameters.
 
     Args:
@@ -122,8 +146,9 @@ def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes) -> Optim
         graph: the symbol.
         inputs: the variables of its inputs.
         changes: descriptions of the changed nodes, for each kind of change.
+        adds: whether gradients may be added to.
     """
     parameters = gluon.ParameterDict(shared=net.collect_params())
     parameters.update(net.collect_params())
     block = gluon.SymbolBlock(graph, inputs, params=parameters)
-    return Optimized(net, block, [array.shape[1:] for array in example], changes)
+    return Optimized(net, block, [array.shape[1:] for array in example], changes, adds)

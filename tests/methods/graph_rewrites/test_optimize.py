@@ -1,5 +1,8 @@
 """Rewritten networks: the same numbers, the same parameters, and a report of what changed."""
 
+import json
+import types
+
 import mxnet as mx
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from mxnet.gluon import nn
 from mxopt import kernels
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
-from mxopt.methods.graph_rewrites import USUAL, chosen, optimize
+from mxopt.methods.graph_rewrites import USUAL, GraphRewrites, chosen, optimize, rewriting
 from mxopt.recipes.segmentation.recipe import segmentation
 from mxopt.train.fit import fit
 
@@ -347,6 +350,90 @@ def test_a_block_whose_middle_is_read_elsewhere_keeps_its_expansion():
     assert any("block" in name for name in nodes)  # depthwise and projection
     parameters = net.collect_params()
     assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
+
+
+class Branches(gluon.HybridBlock):
+    """DeepLab's head: a 1 x 1 convolution, two dilated ones and the mean, beside each other."""
+
+    def __init__(self, channels=128):
+        super().__init__()
+        with self.name_scope():
+            layers = ("one", 1, 1), ("two", 3, 1), ("far", 3, 6), ("end", 3, 9)
+            for name, size, dilation in layers:
+                pad = dilation * (size // 2)
+                conv = gluon.nn.Conv2D(channels, size, 1, pad, dilation, use_bias=False)
+                setattr(self, name, conv)
+            self.bias = gluon.nn.Conv2D(channels, 3, padding=1)
+
+    def hybrid_forward(self, F, x):
+        mean = F.broadcast_like(F.contrib.AdaptiveAvgPooling2D(x), x)
+        pooled = F.broadcast_like(F.Pooling(x, global_pool=True, pool_type="avg"), x)
+        y = F.relu(self.one(x)) + F.relu(self.far(x)) + self.end(x) * pooled + mean
+        return self.bias(F.relu(self.two(y)))
+
+
+def branches(adds=True):
+    net = Branches()
+    net.initialize(mx.init.Xavier())
+    x = nd.random.normal(shape=(2, 128, 10, 9))
+    return net, x, optimize(net, x, rewrites=["fewer_products"], adds=adds)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize("static", [True, False])
+def test_convolutions_by_kernels_with_fewer_products(adds, static):
+    net, x, fast = branches(adds)
+    assert {name.split(" ")[0]: found for name, found in fast.changes.items()} == {
+        "dilated": [
+            "1 x 1 beside them",
+            "dilated by 6 at 10 x 9: 33% of its products",
+            "dilated by 9 at 10 x 9: 13% of its products",
+            "a mean beside them",
+        ],
+        "3": ["dilated by 1 at 10 x 9: 40% of its products"],
+    }
+    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    assert (names.count("mxopt_seen_taps"), names.count("mxopt_winograd")) == (1, 1)
+    assert names.count("Convolution") == 1  # that with a bias
+    fast.hybridize(static_alloc=static, static_shape=static)
+    parameters = net.collect_params()
+    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
+    assert_same(plain, rewritten)
+    for parameter in parameters.values():
+        parameter.grad_req = "add"
+    if not adds:
+        with pytest.raises(PlanError, match="adds=False"):
+            gradients(fast, x, parameters)
+        fast(x)  # in prediction there are no gradients
+        return
+    gradients(fast, x, parameters)
+    twice = gradients(fast, x, parameters)
+    assert_same({name: (1 + (name != "input")) * g for name, g in plain.items()}, twice)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize(
+    "how", [{"strides": 2}, {"groups": 2}, {"padding": 0}, {"use_bias": True}, {"channels": 64}]
+)
+def test_other_convolutions_are_kept(how):
+    how = {"channels": 128, "padding": 1, "use_bias": False, **how}
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(kernel_size=3, in_channels=128, **how))
+    net.initialize()
+    fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products"])
+    assert not fast.changes
+
+
+def test_accumulated_gradients_are_told_to_rewrites(monkeypatch):
+    asked = []
+    monkeypatch.setattr(rewriting, "optimize", lambda net, x, **how: asked.append(how["adds"]))
+    for accumulated in (1, 2):
+        plan = Plan(graph_rewrites="usual", grad_accumulation=accumulated)
+        run = types.SimpleNamespace(plan=plan)
+        run.replace_trained = lambda net, change: change(net, None)
+        GraphRewrites().network(run, None)
+    assert asked == [False, True]
 
 
 def test_usual_rewrites_can_be_joined_with_others():
