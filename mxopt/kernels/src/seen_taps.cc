@@ -113,12 +113,13 @@ void gather(long channels, const std::vector<Run>& runs, const float* x, long pi
   constexpr long kAhead = 16;  // channels, which are pages apart
   for (long c = 0; c < channels; ++c, x += pixels) {
     float* out = to + c * pitch;
+    const bool readable = (channels - 1 - c) * pixels >= kLanes;  // a vector behind this channel
     for (const Run& run : runs) {
       __builtin_prefetch(x + kAhead * pixels + run.from);
-      if (c == channels - 1)  // there may be nothing behind it
-        std::copy_n(x + run.from, run.count, out);
-      else
+      if (readable)
         for (long i = 0; i < run.count; i += kLanes) store(out + i, load(x + run.from + i));
+      else
+        std::copy_n(x + run.from, run.count, out);
       out += run.count;
     }
   }

@@ -3,8 +3,8 @@
 //
 // Weights are transformed to 36 factors for each filter and channel, the input to 36 for each window
 // and channel. Each of the 36 is a matrix product over the channels, whose results are transformed to
-// outputs. Some rows of windows are computed at once, so that what is between the steps stays in the
-// shared cache. The backward pass transposes each step.
+// outputs; so no more than 36 threads compute products. Some rows of windows are computed at once,
+// to keep what is between the steps in the shared cache. The backward pass transposes each step.
 #include <algorithm>
 #include <vector>
 
@@ -30,7 +30,7 @@ struct Convolution {
   // Rows of windows of all images, and how many are computed at once.
   long rows() const { return images * down.count; }
   long rows_at_once() const {
-    constexpr long kFloats = 8 << 20;  // of all factors and products
+    constexpr long kFloats = 8 << 20;  // of factors and products: 32 MB, as much as a shared cache
     return std::min(rows(), std::max(1L, kFloats / (kFactors * (inputs + filters) * across.count)));
   }
   // Factors of inputs, and products, are (kFactors, channels, windows) with this distance of
@@ -96,8 +96,8 @@ void take(const Rows& rows, const float* images, long channels, long skip, float
       transform<In, kWindow, compute>(pitch, parts, pitch, between + n * kWindow * pitch, pitch);
     }
     for (long n = 0; n < kWindow; ++n)
-      transform<In, kWindow, compute>(pitch, between + n * pitch, kWindow * pitch, to + n * step + at,
-                             kWindow * step);
+      transform<In, kWindow, compute>(pitch, between + n * pitch, kWindow * pitch,
+                                      to + n * step + at, kWindow * step);
   });
 }
 
@@ -112,8 +112,8 @@ void give(const Rows& rows, const float* from, long step, long skip, Use use) {
   parts[Out * pitch] = 0;
   rows.for_each([&](long image, long row, long at) {
     for (long n = 0; n < kWindow; ++n)
-      transform<kWindow, Out, compute>(pitch, from + n * step + at, kWindow * step, between + n * pitch,
-                              kWindow * pitch);
+      transform<kWindow, Out, compute>(pitch, from + n * step + at, kWindow * step,
+                                       between + n * pitch, kWindow * pitch);
     for (long n = 0; n < Out; ++n) {
       const long y = own.down.at(skip + n, row);
       if (y == own.height) continue;

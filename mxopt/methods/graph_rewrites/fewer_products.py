@@ -52,16 +52,18 @@ def _seen_taps(graph: Graph, node: Node, shape: tuple):
     their outputs, are summed where they are computed.
     """
     if (node.number, 0) not in graph.changed:
-        branches = {}
-        for number, other in enumerate(node.traced.nodes):
+        branches, nodes = {}, node.traced.nodes
+        for number, other in enumerate(nodes):
             if other["inputs"] and tuple(other["inputs"][0][:2]) == tuple(node.sources[0]):
-                branches[number] = _branch(other, shape)
+                # What is computed by later nodes is not in the new graph yet.
+                stored = all(nodes[link[0]]["op"] == "null" for link in other["inputs"][1:])
+                branches[number] = _branch(other, shape) if stored else None
         if branches[node.number] is None or max(filter(None, branches.values()), default=0) <= 1:
             return None
         order = [number for number in branches if branches[number]]
         # The mean, which has no weight, is the operator's last output.
         means = [number for number in branches if branches[number] == 0][:1]
-        weights = [graph.place(node.traced.nodes[number]["inputs"][1]) for number in order]
+        weights = [graph.place(nodes[number]["inputs"][1]) for number in order]
         dilations = " ".join(str(branches[number]) for number in order)
         made, _ = graph.add("mxopt_seen_taps", f"{node.name}_seen_taps", node.inputs[0],
                             *map(graph.for_kernel, weights), dilations=dilations,
@@ -71,11 +73,12 @@ def _seen_taps(graph: Graph, node: Node, shape: tuple):
         if (node.number, 0) not in graph.changed:
             return None  # a second mean
     kind = "dilated convolutions by a kernel for the taps that see the image"
-    what = "a mean beside them"
-    if node.op == "Convolution":
-        what = _described(node.attributes, shape, seen_share(shape[2:], _dilation(node.attributes)))
-    if node.op == "Convolution" and tuple(node.attributes["kernel"]) == (1, 1):
+    if node.op == "Pooling":
+        what = "a mean beside them"
+    elif tuple(node.attributes["kernel"]) == (1, 1):
         what = "1 x 1 beside them"
+    else:
+        what = _described(node.attributes, shape, seen_share(shape[2:], _dilation(node.attributes)))
     return graph.changed[node.number, 0], kind, what
 
 

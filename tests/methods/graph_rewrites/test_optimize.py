@@ -412,6 +412,32 @@ def test_convolutions_by_kernels_with_fewer_products(adds, static):
     assert_same({name: (1 + (name != "input")) * g for name, g in plain.items()}, twice)
 
 
+class Scaled(gluon.HybridBlock):
+    """Two dilated convolutions of one input; the weight of the second is computed."""
+
+    def __init__(self):
+        super().__init__()
+        with self.name_scope():
+            self.first = self.params.get("first", shape=(128, 128, 3, 3))
+            self.second = self.params.get("second", shape=(128, 128, 3, 3))
+
+    def hybrid_forward(self, F, x, first, second):
+        how = {"kernel": (3, 3), "dilate": (6, 6), "pad": (6, 6), "no_bias": True}
+        y = F.Convolution(x, first, num_filter=128, **how)
+        return y * F.Convolution(x, second * 2, num_filter=128, **how)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+def test_a_branch_whose_weight_is_computed_later_is_its_own_operator():
+    net, x = Scaled(), nd.random.normal(shape=(1, 128, 8, 8))
+    net.initialize(mx.init.Normal(0.1))
+    fast = optimize(net, x, rewrites=["fewer_products"])
+    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    assert (names.count("mxopt_seen_taps"), names.count("Convolution")) == (1, 1)
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
+
+
 @pytest.mark.skipif(not kernels.available(), reason="no compiler")
 @pytest.mark.parametrize(
     "how", [{"strides": 2}, {"groups": 2}, {"padding": 0}, {"use_bias": True}, {"channels": 64}]
