@@ -42,7 +42,7 @@ STEPS = {
             "optimized": {"graph_rewrites": "usual"},
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "kernels": {"graph_rewrites": "usual+fewer_products"},
-            "huge": {**HUGE, "hybridize": "yes"},  # memory on demand: kernels have large buffers
+            "huge": {**HUGE, "hybridize": "yes"},  # a static plan shares no arrays of kernels
         },
         "dropped": {},
         "peer": "ResNetDeepLab",

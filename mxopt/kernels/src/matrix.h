@@ -113,16 +113,9 @@ class Panels {
  public:
   static constexpr long kColumns = kVectors * kLanes;
 
-  // Makes space for a matrix, to be written through `at`, with zeros behind its last column.
-  void resize(long depth, long columns) {
-    depth_ = depth, columns_ = columns;
-    const size_t floats = in_vectors(columns) * depth;
-    if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
-  }
-
   // Takes a matrix whose element (k, column) is data[k * pitch + column].
   void take(long depth, long columns, const float* data, long pitch) {
-    resize(depth, columns);
+    fit(depth, columns);
     for (long from = 0; from < columns; from += kColumns) {
       const long wide = width(from), some = std::min(wide, columns - from);
       float* to = at(0, from);
@@ -141,7 +134,7 @@ class Panels {
 
   // Takes a matrix whose element (k, column) is data[column * pitch + k].
   void take_transposed(long depth, long columns, const float* data, long pitch) {
-    resize(depth, columns);
+    fit(depth, columns);
     for (long column = 0; column < columns; column += kLanes) {
       const long from = column / kColumns * kColumns, wide = width(from);
       const long some = std::min(long(kLanes), columns - column);
@@ -177,6 +170,12 @@ class Panels {
   struct alignas(64) Line {
     float values[16];
   };
+
+  void fit(long depth, long columns) {
+    depth_ = depth, columns_ = columns;
+    const size_t floats = in_vectors(columns) * depth;
+    if (lines_.size() < floats / 16 + 1) lines_.resize(floats / 16 + 1);
+  }
 
   std::vector<Line> lines_;
   long depth_ = 0, columns_ = 0;

@@ -304,7 +304,6 @@ MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
 
 MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<Shape>* outputs) {
   const Shape& x = (*inputs)[0];
-  outputs->back() = {x[0], x[1], 1, 1};  // the mean, if there is one
   for (size_t n = 0; n + 1 < inputs->size(); ++n) {
     const Shape& weight = (*inputs)[n + 1];
     if (x.size() != 4 || weight.size() != 4 || weight[1] != x[1] || weight[2] != weight[3] ||
@@ -315,6 +314,7 @@ MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<
     }
     (*outputs)[n] = {x[0], weight[0], x[2], x[3]};
   }
+  if (outputs->size() == inputs->size()) outputs->back() = {x[0], x[1], 1, 1};  // the mean
   return MX_SUCCESS;
 }
 

@@ -2,10 +2,10 @@
 // of twelve (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), and how the
 // positions of an image fall into fours.
 //
-// The products are values of polynomials at 0, a, -a, b, -b and infinity. Whole numbers, 1 and 2, lose
-// most of the digits that float32 can lose here; with a = 3/4 and b = 3/2 the error is twice that of
-// adding up the usual products one after the other (Barabasz et al., "Error Analysis and Improving
-// the Accuracy of Winograd Convolution for Deep Neural Networks", 2020, on the choice of points).
+// The products are values of polynomials at 0, a, -a, b, -b and infinity. In float32 the error is four
+// times that of adding up the usual products if a = 1 and b = 2, and twice that if a = 3/4 and b = 3/2
+// (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural
+// Networks", 2020, on the choice of points).
 #ifndef MXOPT_WINOGRAD_H_
 #define MXOPT_WINOGRAD_H_
 

@@ -183,7 +183,7 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable, adds: bool = Tru
         if done:
             new.changed[number, 0], kind, what = done
             changes.setdefault(kind, []).append(what)
-        elif (number, 0) not in new.changed:
+        else:
             new.nodes.append({**raw, "inputs": [[*link, 0] for link in links]})
             new.kept[number] = len(new.nodes) - 1
         new.shapes[new.place((number, 0))] = known.get(raw["name"])
