@@ -76,3 +76,16 @@ def test_an_inverted_residual_is_its_three_convolutions(stride, places):
 
     [block] = [one for one in counted(Block(), (5, 2, 6, 8)) if one.multiply_adds]
     assert block.multiply_adds == 5 * (6 * 8 * 2 * 12 + places * (12 * 9 + 12 * 4))
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_convolutions_by_kernels_count_as_usual_ones():
+    class Both(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            one, three = F.ones((4, 2, 1, 1)), F.ones((5, 2, 3, 3))
+            found = ops.seen_taps(F, x, one, three, dilations=(1, 6), mean=True)
+            return found[1] + ops.winograd(F, x, three)
+
+    work = {one.kind: one.multiply_adds for one in counted(Both(), (3, 2, 6, 8))}
+    assert work["mxopt_winograd"] == 3 * 6 * 8 * 2 * 9 * 5
+    assert work["mxopt_seen_taps"] == 3 * 6 * 8 * (2 * 4 + 2 * 9 * 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -206,7 +207,8 @@ def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
     _, shapes, _ = internals.infer_shape(**own)
     found = {}
     for output, shape in zip(internals.list_outputs(), shapes):
-        found.setdefault(output.removesuffix("_output"), shape)
+        # Outputs of a node that has several are numbered.
+        found.setdefault(re.sub(r"_output\d*$", "", output), shape)
     return found
 
 
