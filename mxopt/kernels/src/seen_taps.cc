@@ -230,8 +230,9 @@ void mean_backward(const Images& images, const float* dmean, float* dx) {
       dx[n * images.pixels() + pixel] += dmean[n] / images.pixels();
 }
 
-// Calls `move(seen, tap's element, weight's element)` for all weights: whether any position sees through
-// the tap; and indices in (taps, filters, pitch) and in (filters, inputs, taps).
+// Calls `move(seen, count, tap's element, weight's element)` for consecutive inputs of each filter and
+// tap: whether any position sees through the tap; and indices of the first in (taps, filters, pitch) and
+// in (filters, inputs, taps).
 template <class Move>
 void for_weights(const Branch& branch, Move move) {
   constexpr long kChannels = 64;  // whose weights, of all taps, the cache holds
@@ -240,9 +241,25 @@ void for_weights(const Branch& branch, Move move) {
   for (long k = 0; k < branch.to.channels; ++k)
     for (long first = 0; first < inputs; first += kChannels)
       for (long tap = 0; tap < taps; ++tap)
-        for (long c = first; c < std::min(inputs, first + kChannels); ++c)
-          move(branch.seen(tap), tap * branch.step() + k * branch.pitch() + c,
-               (k * inputs + c) * taps + tap);
+        move(branch.seen(tap), std::min(kChannels, inputs - first),
+             tap * branch.step() + k * branch.pitch() + first, (k * inputs + first) * taps + tap);
+}
+
+// Copies the weights of the taps that any position sees through.
+void take_weights(const Branch& branch, const float* weights, float* to) {
+  const long taps = branch.taps();
+  for_weights(branch, [=](bool seen, long count, long tap, long element) {
+    if (!seen) return;
+    for (long n = 0; n < count; ++n) to[tap + n] = weights[element + n * taps];
+  });
+}
+
+// Writes the gradients of the weights, 0 for the taps that none sees through.
+void give_weights(const Branch& branch, const float* from, float* weights) {
+  const long taps = branch.taps();
+  for_weights(branch, [=](bool seen, long count, long tap, long element) {
+    for (long n = 0; n < count; ++n) weights[element + n * taps] = seen ? from[tap + n] : 0;
+  });
 }
 
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
@@ -252,10 +269,7 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   for (const Branch& branch : branches) size = std::max(size, branch.taps() * branch.step());
   float* const taps = lent(size);
   for (size_t n = 0; n < branches.size(); ++n) {
-    const float* weight = (*inputs)[n + 1].data<float>();
-    for_weights(branches[n], [=](bool seen, long tap, long element) {
-      if (seen) taps[tap] = weight[element];
-    });
+    take_weights(branches[n], (*inputs)[n + 1].data<float>(), taps);
     convolve(branches[n], (*inputs)[0].data<float>(), {taps, branches[n].pitch(), 1},
              branches[n].step(), (*outputs)[n].data<float>(), false);
   }
@@ -276,17 +290,11 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   for (size_t n = 0; n < count; ++n) {
     const Branch& branch = branches[n];
     const float* dout = (*inputs)[n].data<float>();
-    const float* weight = (*inputs)[first + 1 + n].data<float>();
-    for_weights(branch, [=](bool seen, long tap, long element) {
-      if (seen) taps[tap] = weight[element];
-    });
+    take_weights(branch, (*inputs)[first + 1 + n].data<float>(), taps);
     convolve(branch.transposed(), dout, {taps, 1, branch.pitch()}, branch.step(),
              (*outputs)[0].data<float>(), n > 0);
     weight_gradients(branch, x, dout, taps);
-    float* dweight = (*outputs)[n + 1].data<float>();
-    for_weights(branch, [=](bool seen, long tap, long element) {
-      dweight[element] = seen ? taps[tap] : 0;
-    });
+    give_weights(branch, taps, (*outputs)[n + 1].data<float>());
   }
   if (first > count)
     mean_backward(branches[0].from, (*inputs)[count].data<float>(), (*outputs)[0].data<float>());

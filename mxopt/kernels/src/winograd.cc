@@ -18,27 +18,48 @@ namespace {
 constexpr long kFactors = kWindow * kWindow, kFilter = kTaps * kTaps;
 
 struct Convolution {
-  long images, inputs, filters, height, width;
+  long images, inputs, filters, height, width, dilation;
   Axis down, across;
 
   Convolution(const Attributes& attributes, const MXTensor& x, const MXTensor& weight)
       : images(x.shape[0]), inputs(x.shape[1]), filters(weight.shape[0]), height(x.shape[2]),
-        width(x.shape[3]), down(height, attribute(attributes, "dilation", 1)),
-        across(width, attribute(attributes, "dilation", 1)) {}
+        width(x.shape[3]), dilation(attribute(attributes, "dilation", 1)), down(height, dilation),
+        across(width, dilation) {}
 
   long pixels() const { return height * width; }
   // Rows of windows of all images, and how many are computed at once.
-  long rows() const { return images * down.count; }
+  long rows() const { return images * down.windows(); }
   long rows_at_once() const {
-    constexpr long kFloats = 8 << 20;  // of factors and products: 32 MB, as much as a shared cache
-    return std::min(rows(), std::max(1L, kFloats / (kFactors * (inputs + filters) * across.count)));
+    // Factors and products of 4 MB, or twice the factors of the weights, which are read each time.
+    const long floats = std::max(1L << 20, 2 * kFactors * inputs * filters);
+    const long row = kFactors * (inputs + filters) * std::max(1L, across.windows());
+    return std::min(rows(), std::max(1L, floats / row));
   }
+  // How many of them are transformed at once: some vectors of windows.
+  long group_rows() const { return 64 / std::clamp(across.windows(), 1L, 64L); }
   // Factors of inputs, and products, are (kFactors, channels, windows) with this distance of
   // channels; there is space for a vector behind the last window.
-  long pitch() const { return row_pitch(rows_at_once() * across.count + kLanes); }
+  long pitch() const { return row_pitch(rows_at_once() * across.windows() + kLanes); }
   // Factors of weights are (kFactors, filters, inputs) with these distances.
   long weight_pitch() const { return row_pitch(inputs); }
   long weight_step() const { return filters * weight_pitch(); }
+};
+
+// Consecutive rows of windows that are transformed together, to fill vectors.
+struct Group {
+  const Convolution& own;
+  long from, count, at;  // `at`: the number of the first window
+
+  // Calls `use(image, y, at)` for each row: a line of an image at a position of the window (y is the
+  // height if it is outside), and the row's first window in the group.
+  template <class Use>
+  void for_lines(long in_window, Use use) const {
+    for (long row = from; row < from + count; ++row)
+      use(row / own.down.windows(), own.down.at(in_window, row % own.down.windows()),
+          (row - from) * own.across.windows());
+  }
+
+  long windows() const { return count * own.across.windows(); }
 };
 
 // Some rows of windows.
@@ -46,14 +67,12 @@ struct Rows {
   const Convolution& own;
   long from, count;
 
-  long windows() const { return count * own.across.count; }
+  long windows() const { return count * own.across.windows(); }
 
-  // Calls `use(image, row, at)` for each row of windows: which one of which image it is, and the number
-  // of its first window.
   template <class Use>
-  void for_each(Use use) const {
-    for (long row = 0; row < count; ++row)
-      use((from + row) / own.down.count, (from + row) % own.down.count, row * own.across.count);
+  void for_groups(Use use) const {
+    for (long row = 0; row < count; row += own.group_rows())
+      use(Group{own, from + row, std::min(own.group_rows(), count - row), row * own.across.windows()});
   }
 };
 
@@ -64,61 +83,66 @@ void for_rows(const Convolution& own, Compute compute) {
     compute(Rows{own, from, std::min(rows, own.rows() - from)});
 }
 
-// Lines of a row of windows, (kWindow, kWindow or kOutputs, pitch), and a line of an image.
-struct Lines {
-  std::vector<float> between, parts, line;
+// What lies between the steps of transforming a group: two arrays of windows, (kWindow, kWindow or
+// kOutputs, pitch) and (kWindow, pitch), and a line of an image.
+struct Between {
+  long pitch;
+  std::vector<float> first, second, line;
 
-  explicit Lines(const Convolution& own)
-      : between(kFactors * own.across.pitch), parts(kWindow * own.across.pitch + 1),
-        line(own.width + 1) {}
+  explicit Between(const Convolution& own)
+      : pitch(in_vectors(own.group_rows() * own.across.windows()) + kLanes), first(kFactors * pitch),
+        second(kWindow * pitch), line(own.across.line()) {}
 };
 
-// Transforms a channel of images to lines of kWindow x kWindow: `In` rows and columns of each window,
-// from its position `skip` on.
+// Transforms a channel of images to factors: `In` rows and columns of each window, from its position
+// `skip` on.
 template <long In, void (*compute)(const Vector*, Vector*)>
 void take(const Rows& rows, const float* images, long channels, long skip, float* to, long step) {
   const Convolution& own = rows.own;
-  const long pitch = own.across.pitch;
-  const int* const window = own.across.window.data() + skip * pitch;
-  Lines lines(own);
-  float *const between = lines.between.data(), *const parts = lines.parts.data();
-  rows.for_each([&](long image, long row, long at) {
+  Between between(own);
+  const long pitch = between.pitch;
+  float *const first = between.first.data(), *const second = between.second.data();
+  float* const line = between.line.data();
+  rows.for_groups([&](const Group& group) {
     for (long n = 0; n < In; ++n) {
-      const long y = own.down.at(skip + n, row);
-      if (y == own.height) {
-        std::fill_n(between + n * kWindow * pitch, kWindow * pitch, 0.0f);
-        continue;
-      }
-      std::copy_n(images + image * channels * own.pixels() + y * own.width, own.width,
-                  lines.line.data());
-      const float* const line = lines.line.data();
-      for (long i = 0; i < In * pitch; ++i) parts[i] = line[window[i]];
-      transform<In, kWindow, compute>(pitch, parts, pitch, between + n * kWindow * pitch, pitch);
+      group.for_lines(skip + n, [&](long image, long y, long at) {
+        if (y == own.height) {
+          for (long i = 0; i < In; ++i)
+            std::fill_n(second + i * pitch + at, own.across.windows(), 0.0f);
+          return;
+        }
+        own.across.copy(images + image * channels * own.pixels() + y * own.width, line);
+        own.across.take<In>(line, skip, second + at, pitch);
+      });
+      transform<In, kWindow, compute>(group.windows(), second, pitch, first + n * kWindow * pitch,
+                                      pitch);
     }
     for (long n = 0; n < kWindow; ++n)
-      transform<In, kWindow, compute>(pitch, between + n * pitch, kWindow * pitch,
-                                      to + n * step + at, kWindow * step);
+      transform<In, kWindow, compute>(group.windows(), first + n * pitch, kWindow * pitch,
+                                      to + n * step + group.at, kWindow * step);
   });
 }
 
-// Transforms lines of kWindow x kWindow, and calls `use(image, y, parts)` for each line of a channel
-// of the images that is written: `Out` lines of columns of windows.
+// Transforms factors of a channel, and calls `use(image, y, line)` for each line of its images.
 template <long Out, void (*compute)(const Vector*, Vector*), class Use>
 void give(const Rows& rows, const float* from, long step, long skip, Use use) {
   const Convolution& own = rows.own;
-  const long pitch = own.across.pitch;
-  Lines lines(own);
-  float *const between = lines.between.data(), *const parts = lines.parts.data();
-  parts[Out * pitch] = 0;
-  rows.for_each([&](long image, long row, long at) {
+  Between between(own);
+  const long pitch = between.pitch;
+  float *const first = between.first.data(), *const second = between.second.data();
+  float* const line = between.line.data();
+  rows.for_groups([&](const Group& group) {
     for (long n = 0; n < kWindow; ++n)
-      transform<kWindow, Out, compute>(pitch, from + n * step + at, kWindow * step,
-                                       between + n * pitch, kWindow * pitch);
+      transform<kWindow, Out, compute>(group.windows(), from + n * step + group.at, kWindow * step,
+                                       first + n * pitch, kWindow * pitch);
     for (long n = 0; n < Out; ++n) {
-      const long y = own.down.at(skip + n, row);
-      if (y == own.height) continue;
-      transform<kWindow, Out, compute>(pitch, between + n * kWindow * pitch, pitch, parts, pitch);
-      use(image, y, parts);
+      transform<kWindow, Out, compute>(group.windows(), first + n * kWindow * pitch, pitch, second,
+                                       pitch);
+      group.for_lines(skip + n, [&](long image, long y, long at) {
+        if (y == own.height) return;
+        own.across.give<Out>(second + at, pitch, line);
+        use(image, y, line);
+      });
     }
   });
 }
@@ -135,20 +159,18 @@ void take_gradients(const Rows& rows, long channel, const float* dout, float* to
 
 void give_outputs(const Rows& rows, long channel, const float* from, long step, float* out) {
   const Convolution& own = rows.own;
-  const int* const output = own.across.output.data();
-  give<kOutputs, outputs_of>(rows, from, step, 1, [&](long image, long y, const float* parts) {
-    float* to = out + (image * own.filters + channel) * own.pixels() + y * own.width;
-    for (long x = 0; x < own.width; ++x) to[x] = parts[output[x]];
+  give<kOutputs, outputs_of>(rows, from, step, 1, [&](long image, long y, const float* line) {
+    std::copy_n(line, own.width,
+                out + (image * own.filters + channel) * own.pixels() + y * own.width);
   });
 }
 
 // Adds to the gradients of the inputs.
 void give_gradients(const Rows& rows, long channel, const float* from, long step, float* dx) {
   const Convolution& own = rows.own;
-  const int *const first = own.across.first.data(), *const second = own.across.second.data();
-  give<kWindow, input_gradients>(rows, from, step, 0, [&](long image, long y, const float* parts) {
+  give<kWindow, input_gradients>(rows, from, step, 0, [&](long image, long y, const float* line) {
     float* to = dx + (image * own.inputs + channel) * own.pixels() + y * own.width;
-    for (long x = 0; x < own.width; ++x) to[x] += parts[first[x]] + parts[second[x]];
+    for (long x = 0; x < own.width; ++x) to[x] += line[x + own.dilation];
   });
 }
 

@@ -1,6 +1,5 @@
 // Winograd's minimal filtering F(4, 3): four outputs of a filter of three taps by six products instead
-// of twelve (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), and how the
-// positions of an image fall into fours.
+// of twelve (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016).
 //
 // The products are values of polynomials at 0, a, -a, b, -b and infinity. In float32 the error is four
 // times that of adding up the usual products if a = 1 and b = 2, and twice that if a = 3/4 and b = 3/2
@@ -9,14 +8,12 @@
 #ifndef MXOPT_WINOGRAD_H_
 #define MXOPT_WINOGRAD_H_
 
-#include <algorithm>
-#include <vector>
-
 #include "matrix.h"
+#include "windows.h"
 
 namespace mxopt {
 
-constexpr long kTaps = 3, kOutputs = 4, kWindow = 6;  // a window: the inputs of four outputs
+constexpr long kTaps = 3;
 constexpr float kA = 0.75f, kB = 1.5f, kA2 = kA * kA, kB2 = kB * kB;
 constexpr float kOfZero = 1 / (kA2 * kB2);             // scales of the factors of taps
 constexpr float kOfA = 1 / (2 * kA2 * (kA2 - kB2)), kOfB = 1 / (2 * kB2 * (kB2 - kA2));
@@ -88,38 +85,6 @@ inline void transform(long length, const float* from, long from_step, float* to,
     for (long n = 0; n < Out; ++n) store(to + n * to_step + i, out[n]);
   }
 }
-
-// The positions of an axis in fours, d positions apart where the filter's taps are, and the windows
-// that their outputs are computed from. The input is padded by d on both sides.
-struct Axis {
-  long side, count, pitch;  // windows, and the floats of as many vectors as they need
-  // For each of the positions of a window, `pitch` positions of the input; `side` outside of it.
-  std::vector<int> window;
-  // For each position of the axis: which element of kOutputs * pitch outputs it is, and which two
-  // elements of kWindow * pitch inputs of windows; kWindow * pitch where there is no second one.
-  std::vector<int> output, first, second;
-
-  Axis(long side, long dilation) : side(side) {
-    std::vector<long> begin;
-    for (long phase = 0; phase < std::min(dilation, side); ++phase)
-      for (long at = phase; at < side; at += kOutputs * dilation) begin.push_back(at - dilation);
-    count = begin.size(), pitch = in_vectors(count);
-    window.assign(kWindow * pitch, side);
-    output.assign(side, 0), first.assign(side, kWindow * pitch), second = first;
-    for (long n = 0; n < kWindow * count; ++n) {
-      const long in_window = n / count, which = n % count;
-      const long at = begin[which] + in_window * dilation;
-      if (at < 0 || at >= side) continue;
-      const long element = in_window * pitch + which;
-      window[element] = at;
-      (first[at] == kWindow * pitch ? first : second)[at] = element;
-      if (in_window > 0 && in_window <= kOutputs) output[at] = element - pitch;
-    }
-  }
-
-  // The position on the axis that a window has at one of its own; `side` outside.
-  long at(long in_window, long which) const { return window[in_window * pitch + which]; }
-};
 
 }  // namespace mxopt
 
