@@ -42,9 +42,8 @@ STEPS = {
             "optimized": {"graph_rewrites": "usual"},
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "kernels": {"graph_rewrites": "usual+fewer_products"},
-            "huge": {**HUGE, "hybridize": "yes"},  # a static plan shares no arrays of kernels
         },
-        "dropped": {},
+        "dropped": {"huge": {**HUGE, "hybridize": "yes"}},
         "peer": "ResNetDeepLab",
         "sizes": {},
         "peers": IMAGE_PEERS,
