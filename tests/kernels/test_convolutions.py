@@ -55,11 +55,12 @@ SHAPES = [
     (1, 16, 16, 1, 1),
     (3, 33, 20, 13, 31),
     (1, 4, 3, 2, 70),
+    (1, 4, 3, 9, 32),
     (1, 520, 530, 5, 4),  # more channels than a product sums up at once
 ]
 
 
-@pytest.mark.parametrize("dilation", [1, 2, 3, 12, 40])
+@pytest.mark.parametrize("dilation", [1, 2, 3, 4, 8, 12, 40])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_winograd_computes_a_convolution(shape, dilation):
     images, inputs, filters, *sides = shape
@@ -122,3 +123,8 @@ def test_what_they_do_not_take_is_refused(operator):
             call(bad, weight, **how).wait_to_read()
     with pytest.raises(mx.MXNetError):
         call(x, nd.ones((3, 2, 5, 5)), **how).wait_to_read()
+
+
+def test_a_dilation_below_one_is_refused():
+    with pytest.raises(mx.MXNetError, match="dilation"):
+        nd.mxopt_winograd(nd.ones((1, 2, 4, 4)), nd.ones((3, 2, 3, 3)), dilation=0)

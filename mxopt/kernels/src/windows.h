@@ -27,7 +27,6 @@ class Axis {
     }
   }
 
-  long side() const { return side_; }
   long windows() const { return starts_ * fours_; }
 
   // The position that a window has at one of its own; `side` outside of the axis.
