@@ -6,6 +6,7 @@ from pathlib import Path
 
 import faults
 import pytest
+from hypothesis import settings
 
 import mxopt  # noqa: F401  (before any test module imports MXNet)
 from mxopt.core.errors import DataError
@@ -15,6 +16,10 @@ from mxopt.data import locate
 _here = str(Path(__file__).parent)
 os.environ["PYTHONPATH"] = os.pathsep.join([_here, *filter(None, [os.environ.get("PYTHONPATH")])])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# No example fails for the time that it takes on a busy machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected

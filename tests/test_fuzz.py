@@ -27,9 +27,7 @@ from mxopt.methods import TrainingRun
 from mxopt.methods.precision import amp
 from mxopt.train import checkpoint, optimizer
 
-few = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def damaged(content: bytes):

@@ -115,7 +115,7 @@ def test_a_line_that_is_no_event_is_named(tmp_path):
             read_packed(path)
 
 
-@settings(max_examples=200, deadline=None,
+@settings(max_examples=200,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(data=st.data())
 def test_damage_is_said_or_read_over(tmp_path, data):

@@ -83,13 +83,13 @@ def read_or_refuse(path, content):
         assert convolution.weight.size <= len(content)
 
 
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_damage_never_ends_in_another_error(tmp_path_factory, data):
     damage(tmp_path_factory, data, SMALL, st.integers(0, len(SMALL) - 1))
 
 
-@settings(max_examples=100, deadline=5000)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_damage_to_the_published_file_never_does_either(tmp_path_factory, weights, data):
     content = weights.read_bytes()
