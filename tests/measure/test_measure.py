@@ -156,7 +156,7 @@ def test_each_repeat_begins_with_the_next_arm():
     assert rotated(list("abc"), 1) == ["b", "c", "a"]
 
 
-def test_an_arm_is_measured_again_with_the_same_plan_and_options(tmp_path):
+def test_an_arm_is_measured_again_with_the_same_plan_and_options(tmp_path, in_process):
     arms = {"before": Plan(), "after": Plan(batch_size=2)}
     measured = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path, seeds=True,
                           again="after", arm_options={"after": {"value": 0.5}})  # fmt: skip
@@ -171,7 +171,7 @@ def test_an_arm_is_measured_again_with_the_same_plan_and_options(tmp_path):
         interleave("other", "toy:sleepy", arms, repeats=1, folder=tmp_path, again="during")
 
 
-def test_headline_pairs_are_pairs_of_the_experiment(tmp_path):
+def test_headline_pairs_are_pairs_of_the_experiment(tmp_path, in_process):
     arms = {"before": Plan(), "after": Plan(batch_size=2)}
     how = {"repeats": 1, "folder": tmp_path}
     with pytest.raises(PlanError, match="the headline after → before is not a pair of demo"):
@@ -180,7 +180,7 @@ def test_headline_pairs_are_pairs_of_the_experiment(tmp_path):
     assert [tuple(pair) for pair in found.headline] == [("before", "after")]
 
 
-def test_decisions_are_not_changed_after_runs_were_seen(tmp_path):
+def test_decisions_are_not_changed_after_runs_were_seen(tmp_path, in_process):
     arms = {"one": Plan(), "two": Plan(batch_size=8)}
     how = {"repeats": 2, "folder": tmp_path, "goal": 0.9, "resume": True}
     interleave("demo", "toy:sleepy", arms, **how)
@@ -196,7 +196,7 @@ def test_decisions_are_not_changed_after_runs_were_seen(tmp_path):
             interleave("demo", "toy:sleepy", arms, **{**how, **changed})
 
 
-def test_runs_are_not_added_to_a_finished_experiment(tmp_path):
+def test_runs_are_not_added_to_a_finished_experiment(tmp_path, in_process):
     arms = {"one": Plan(), "two": Plan(batch_size=8)}
     interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path)
     with pytest.raises(RecordError, match=r"already holds an experiment.*never overwritten"):
@@ -206,14 +206,14 @@ def test_runs_are_not_added_to_a_finished_experiment(tmp_path):
         read_experiment(tmp_path / "demo")
 
 
-def test_a_missing_run_does_not_shift_the_pairs(tmp_path):
+def test_a_missing_run_does_not_shift_the_pairs(tmp_path, in_process):
     interleave("demo", "toy:sleepy", {"one": Plan(), "two": Plan()}, repeats=2, folder=tmp_path)
     (tmp_path / "demo" / "one-01.jsonl").unlink()
     with pytest.raises(RecordError, match="demo: run 1 of one is missing"):
         read_experiment(tmp_path / "demo")
 
 
-def test_a_part_of_the_planned_runs_shows_nothing(tmp_path):
+def test_a_part_of_the_planned_runs_shows_nothing(tmp_path, in_process):
     arms = {"slow": Plan(batch_size=8), "fast": Plan()}
     interleave("demo", "toy:sleepy", arms, repeats=3, folder=tmp_path)
     assert read_experiment(tmp_path / "demo").verdict("fast") == "faster"
@@ -222,7 +222,7 @@ def test_a_part_of_the_planned_runs_shows_nothing(tmp_path):
     assert found.verdict("fast") == "unfinished: 2 of 3 planned runs"
 
 
-def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):
+def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path, in_process):
     arms = {"before": Plan(), "after": Plan()}
     experiment = interleave("demo", "toy:sleepy", arms, repeats=2, folder=tmp_path,
                             arm_options={"after": {"fail": "refuse"}})  # fmt: skip
@@ -233,7 +233,7 @@ def test_an_arm_that_did_not_run_has_no_figure_but_a_reason(tmp_path):
     assert experiment.verdict("after") == "after refused"
 
 
-def test_an_experiment_is_never_overwritten(tmp_path):
+def test_an_experiment_is_never_overwritten(tmp_path, in_process):
     arguments = {"repeats": 1, "folder": tmp_path}
     interleave("demo", "toy:sleepy", {"one": Plan()}, **arguments)
     with pytest.raises(RecordError, match="never overwritten"):
@@ -301,7 +301,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, sees):
     "a measurement is resumed in the folder of another",
     sees="one-01.jsonl is the record of another run",
 )
-def test_a_folder_of_another_measurement_is_not_resumed(tmp_path, sees):
+def test_a_folder_of_another_measurement_is_not_resumed(tmp_path, in_process, sees):
     how = {"repeats": 1, "folder": tmp_path, "resume": True}
     interleave("demo", "toy:sleepy", {"one": Plan()}, **how)
     for arms, options in (({"one": Plan(batch_size=8)}, {}), ({"one": Plan()}, {"value": 2.0})):

@@ -66,7 +66,7 @@ def test_no_trial_reads_the_test_split(tmp_path):
     assert "this split was read" in whole.reason
 
 
-def test_it_goes_on_where_it_was_and_loses_the_trial_that_was_killed(tmp_path):
+def test_it_goes_on_where_it_was_and_loses_the_trial_that_was_killed(tmp_path, in_process):
     first = searched(tmp_path, trials=2)
     first.ask()  # a trial whose process was killed
     study = searched(tmp_path, trials=3)
@@ -87,7 +87,7 @@ def test_bad_trials_are_stopped_early(tmp_path, monkeypatch):
     assert all(run.plan.learning_rate == 1e-9 for run in pruned)
 
 
-def test_options_of_the_recipe_are_searched_too(tmp_path):
+def test_options_of_the_recipe_are_searched_too(tmp_path, in_process):
     space = {"train": Range.parse("choice:20,30")}
     study = searched(tmp_path, space=space, trials=2)
     assert {one.params["train"] for one in study.trials} <= {20, 30}
@@ -109,7 +109,7 @@ def test_mistakes_are_named_before_anything_is_trained(tmp_path, how, says):
     assert not list(tmp_path.glob("*.jsonl"))
 
 
-def test_a_figure_that_is_not_there_ends_the_search(tmp_path):
+def test_a_figure_that_is_not_there_ends_the_search(tmp_path, in_process):
     with pytest.raises(MxoptError, match="epochs have no validation_beauty"):
         searched(tmp_path, trials=4, objective="validation_beauty")
 
