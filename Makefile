@@ -80,7 +80,7 @@ site: $(SITE)/.ready  ## build all pages as a site, with the notebooks of RESULT
 	@$(SITE)/bin/python docs/site/build.py results/site $(if $(RESULTS),--executed $(RESULTS))
 
 test-site: site handout  ## check both: links, and in a headless Chromium, if there is one, the pages
-	@MXOPT_SITE=results/site MXOPT_HANDOUT=results/handout $(SITE)/bin/python -m pytest -rs docs/site
+	@MXOPT_SITE=results/site MXOPT_HANDOUT=results/handout $(SITE)/bin/python -m pytest -n $(TEST_PROCESSES) -rs docs/site
 
 fetch: setup  ## find the data sets and weights, downloading what is missing
 	@$(BIN)/mxopt fetch
