@@ -19,11 +19,11 @@ TRANSLATION_LEVERS = {
 
 # What each tier measures, by notebook. ``repeats`` is the number of runs of each arm, decided
 # before anything is measured; with three instead of six an interval is more than twice as wide. The
-# smoke tier shows that everything runs; of one or two runs nothing can be concluded.
+# smoke tier shows that everything runs; of two runs nothing can be concluded.
 SETTINGS = {
     "8_1": {
         "smoke": {
-            "repeats": 1,
+            "repeats": 2,
             "elementwise": {"size": 1000, "rounds": 10},
             "chains": {"size": 700, "length": 12},
             "loading": {"size": 240, "limit": 40},
