@@ -19,7 +19,8 @@ def inverted_residual(F, x, *parameters, **settings):
         *parameters: weight and bias of the expansion (1 x 1; left out with ``expands=0``), of the
             depthwise convolution (3 x 3), and of the projection (1 x 1).
         **settings: ``stride`` (1 or 2), ``dilation``, ``six`` (1 for ReLU6, 0 for ReLU),
-            ``expands`` and ``residual`` (1 or 0).
+            ``expands`` and ``residual`` (1 or 0), and ``clips``: with ``expands=0``, whether the
+            activation is applied to x first (1 or 0).
     """
     return F.mxopt_inverted_residual(x, *map(F.identity, parameters), **settings)
 

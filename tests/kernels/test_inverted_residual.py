@@ -104,6 +104,25 @@ def test_outputs_and_gradients_are_those_of_the_operators(shape, kind):
     compare(expected, found)
 
 
+@pytest.mark.parametrize("six", [1, 0])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[2], SHAPES[-1]])
+def test_an_input_that_is_activated_first(shape, stride, dilation, six):
+    x, parameters = arrays(*shape, expands=False)
+    how = {"stride": stride, "dilation": dilation, "six": six}
+
+    def by_operators(x):
+        y = nd.clip(x, 0, 6) if six else nd.Activation(x, "relu")
+        return block_of(nd, y, parameters, residual=0, **how)
+
+    found = outputs_and_gradients(
+        lambda x: nd.mxopt_inverted_residual(x, *parameters, expands=0, clips=1, **how),
+        x,
+        parameters,
+    )
+    compare(outputs_and_gradients(by_operators, x, parameters), found)
+
+
 def test_gradients_beside_differences():
     x, parameters = arrays(1, 2, 12, 2, 4, 5, expands=True)
     how = {"stride": 1, "dilation": 1, "six": 1, "residual": 1, "expands": 1}

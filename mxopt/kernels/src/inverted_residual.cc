@@ -26,6 +26,7 @@ Block block_of(const Attributes& attributes, std::vector<MXTensor>& tensors, siz
   block.stride = attribute(attributes, "stride", 1);
   block.dilation = attribute(attributes, "dilation", 1);
   block.six = attribute(attributes, "six", 1);
+  block.clips = attribute(attributes, "clips", 0) && !block.expands;
   const auto& shape = tensors[first].shape;
   block.images = shape[0], block.inputs = shape[1], block.height = shape[2], block.width = shape[3];
   std::vector<const float*> data;
@@ -103,8 +104,8 @@ struct Pass {
         into_plane(block, strip, layout, raw + c * pixels,
                    [=](Vector v) { return clipped(v + bias, top); }, plane);
       } else {
-        into_plane(block, strip, layout, in + (first + c) * pixels, [](Vector v) { return v; },
-                   plane);
+        into_plane(block, strip, layout, in + (first + c) * pixels,
+                   [=](Vector v) { return block.clips ? clipped(v, top) : v; }, plane);
       }
       const float bias = block.b2[first + c];
       for (long y = 0; y < strip.outs; ++y) {
@@ -206,12 +207,14 @@ void backward_strip(const Block& block, const Strip& strip, const float* dout,
       const float* w = block.w2 + channel * kTaps;
       add_taps(block, strip, pass.layout, pass.planes + c * pass.layout.size, layout,
                output + layout.first, grads.w2 + channel * kTaps, grads.b2 + channel);
-      const float *raw = pass.raw + c * pixels, bias = block.expands ? block.b1[channel] : 0;
+      const bool active = block.expands || block.clips;
+      const float* raw = block.expands ? pass.raw + c * pixels : pass.in + channel * pixels;
+      const float bias = block.expands ? block.b1[channel] : 0;
       float* to = block.expands ? draw + c * pixels : din + channel * pixels;
       for (long y = 0; y < strip.ins; ++y)
         filter_backward(block, layout, output, w, strip.above + y, [&](long x, Vector v) {
           const long at = y * block.width + x;
-          store(to + at, block.expands ? through(block, v, load(raw + at) + bias) : v);
+          store(to + at, active ? through(block, v, load(raw + at) + bias) : v);
         });
       if (block.expands) grads.b1[channel] += sum(to, pixels);
     }

@@ -11,7 +11,7 @@ namespace mxopt {
 struct Block {
   long images, inputs, expanded, outputs, height, width, below, across;  // below x across: output
   long stride, dilation;
-  bool expands, residual, six;
+  bool expands, residual, six, clips;  // clips: its input is activated first
   const float *x, *w1, *b1, *w2, *b2, *w3, *b3;
 
   long pixels() const { return height * width; }

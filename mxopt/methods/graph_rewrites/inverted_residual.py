@@ -46,9 +46,13 @@ def fused_block(graph: Graph, node: Node):
         and expand.node["op"] == "Convolution"
         and _pointwise(_attributes(expand.node))
     )
+    # The activation of another layer's output, such as of a network's first convolution.
+    clips = bool(not expands and first and _six(first.node) == six)
     if expands:
         begin, parameters = expand.links[0], [*expand.links[1:], *parameters]
-    settings.update(six=six, expands=int(expands), residual=0)
+    elif clips:
+        begin = first.links[0]
+    settings.update(six=six, expands=int(expands), clips=int(clips), residual=0)
     parameters = [graph.for_kernel(parameter) for parameter in parameters]
     made = graph.add(KERNEL, f"{node.name}_block", begin, *parameters, **settings)
     return made, _KIND, f"{own['num_filter']} channels"

@@ -290,11 +290,14 @@ def test_a_network_that_is_rewritten_learns_the_same():
 class Residual(gluon.HybridBlock):
     """A block of MobileNetV2, with or without its expansion, and what may be added to it."""
 
-    def __init__(self, expands=True, activate="clip", stride=1, added=True, shared=False):
+    def __init__(
+        self, expands=True, activate="clip", stride=1, added=True, shared=False, stem=False
+    ):
         super().__init__()
         self._activate, self._added, self._shared = activate, added, shared
         width = 48 if expands else 8
         self.expand = nn.Conv2D(width, 1, in_channels=8) if expands else None
+        self.stem = nn.Conv2D(8, 3, 2, 1, in_channels=8) if stem else None
         self.depthwise = nn.Conv2D(width, 3, stride, 1, groups=width, in_channels=width)
         self.project = nn.Conv2D(8, 1, in_channels=width)
 
@@ -303,6 +306,7 @@ class Residual(gluon.HybridBlock):
             return F.clip(y, 0, 6) if self._activate == "clip" else F.Activation(y, "relu")
 
         x = F.identity(x)
+        x = active(self.stem(x)) if self.stem else x
         y = active(self.expand(x)) if self.expand else x
         z = self.project(active(self.depthwise(y)))
         if self._shared:
@@ -319,6 +323,8 @@ class Residual(gluon.HybridBlock):
         ({"activate": "relu"}, 2),
         ({"expands": False}, 2),
         ({"stride": 2, "added": False}, 1),
+        ({"stem": True, "expands": False, "added": False}, 1),
+        ({"stem": True, "expands": False}, 2),  # the activation is read twice, and stays
     ],
 )
 def test_blocks_computed_by_one_kernel(how, changes, hybrid):
@@ -328,6 +334,8 @@ def test_blocks_computed_by_one_kernel(how, changes, hybrid):
     x = nd.random.normal(0, 2, shape=(2, 8, 9, 7))
     fast = optimize(net, x, rewrites=["inverted_residual"])
     assert len(fast.changes) == changes
+    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    assert names.count("clip") == (1 if net.stem and net._added else 0)
     if hybrid:
         fast.hybridize(static_alloc=True, static_shape=True)
     parameters = net.collect_params()
