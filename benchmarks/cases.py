@@ -61,6 +61,7 @@ STEPS = {
             "optimized": {"graph_rewrites": "usual"},
             "intel": INTEL,
             "accumulated": {"batch_size": 2, "grad_accumulation": 2},
+            "resident": {"preprocess": "device"},
             "kernels": {"space_to_batch": False, "graph_rewrites": "usual+inverted_residual"},
         },
         "dropped": {"huge": HUGE},

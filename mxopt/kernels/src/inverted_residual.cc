@@ -91,7 +91,9 @@ struct Pass {
       compute(first, std::min(channels, block.expanded - first));
   }
 
-  // Expands `count` channels from `first` on into planes, filters and activates them.
+  // Expands `count` channels from `first` on into planes, filters and activates them; if it `keeps`
+  // them, also as they are before their activation.
+  template <bool keeps>
   void expand_and_filter(long first, long count) {
     const float top = block.six ? kSix : __builtin_inff();
     if (block.expands)
@@ -113,7 +115,7 @@ struct Pass {
         weighted<kTaps>(plane + y * block.stride * layout.pitch, layout.taps,
                         block.w2 + (first + c) * kTaps, block.across,
                         [to = before + row, active = filtered + row, bias, top](long x, Vector v) {
-                          store(to + x, v + bias);
+                          if (keeps) store(to + x, v + bias);
                           store(active + x, clipped(v + bias, top));
                         });
       }
@@ -127,7 +129,7 @@ void forward_strip(const Block& block, const Strip& strip, float* out) {
   const long positions = pass.positions, every = block.positions();
   out += strip.image * block.outputs * every + strip.out_from * block.across;
   pass.for_channels([&](long first, long count) {
-    pass.expand_and_filter(first, count);
+    pass.expand_and_filter<false>(first, count);
     panels.take(count, positions, pass.filtered, positions);
     product(block.outputs, positions, count, {block.w3 + first, block.expanded, 1}, panels, out,
             every, first > 0);
@@ -190,7 +192,7 @@ void backward_strip(const Block& block, const Strip& strip, const float* dout,
     grads.b3[channel] += sum(dout + channel * every, positions);
 
   pass.for_channels([&](long first, long count) {
-    pass.expand_and_filter(first, count);
+    pass.expand_and_filter<true>(first, count);
     product(count, block.outputs, positions, {pass.filtered, positions, 1}, own.dout_transposed,
             grads.w3 + first * block.outputs, block.outputs, true);
     product(count, positions, block.outputs, {block.w3 + first, 1, block.expanded}, own.dout_panels,
