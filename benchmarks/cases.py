@@ -2,7 +2,6 @@
 
 from benchmarks.given import (
     BFLOAT16_PEERS,
-    COMPILE,
     HALVED_IMAGE_PEERS,
     IMAGE_PEERS,
     LAST,
@@ -175,59 +174,6 @@ BLAS = {
     "batch_dot": {"operator": "batch_dot", "size": 64, "batch": 512},
 }
 
-# Levers that change what a step is: a pair of arms each, both with all levers of "mobilenet".
-LEVERS = {
-    "accumulation": {
-        "arms": {
-            "at-once": {"batch_size": 16, "grad_accumulation": 1, "limit": 32},
-            "accumulated": {"batch_size": 4, "grad_accumulation": 4, "limit": 32},
-        },
-        "equal": "the images, the updates and, up to rounding, the weights after each, since this "
-        "network has no batch normalisation",
-        "unequal": "how many images are computed at the same time",
-    },
-    "resizing": {
-        "arms": {"full": {}, "early": {"progressive_resizing": 320, "progressive_epochs": 2}},
-        "equal": "the images, the images per update, the number of updates",
-        "unequal": "what is learned: the network sees people at another scale, so losses are not "
-        "comparable, and epochs at full size have to follow. The rewritten graph is for the full "
-        "size; the early epochs run the original network",
-    },
-}
-
-# Training to an accuracy on the validation split, chosen before measuring: the guide's network, as
-# its source trains it but for the learning rate, then one lever more in each arm.
-GOAL = {
-    "title": "Fashion-MNIST to 91 % on two cores",
-    "plan": {
-        "optimizer": "adam",
-        "beta2": 0.999,
-        "learning_rate": 1e-3,
-        "batch_size": 64,
-        "epochs": 4,
-        "preprocess": "cached",
-    },
-    "goals": (0.90, 0.91),
-    "checks": 10,
-    "levers": {
-        "batched": {"transform_batch": 1_000, "preprocess": "device"},
-        "launch": {**THREADS, **KEEP},
-        "static": STATIC,
-        "optimized": {"graph_rewrites": "usual"},
-        "batch-256": {"batch_size": 256, "learning_rate": 2e-3},
-        "cosine": {"schedule": "cosine", "warmup_epochs": 0.2, "learning_rate": 3e-3},
-        "intel": INTEL,
-    },
-    "peers": {
-        "eager": {},
-        "channels_last": LAST,
-        "compile": {**LAST, **COMPILE},
-        "tuned": {**LAST, **TUNED},
-        "tuned-compile": {**LAST, **TUNED, **COMPILE},
-    },
-    "headline": "tuned",
-}
-
 # How many operators of a graph MXNet runs as one; its default is 15.
 BULK = {"environment": {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "60"}}
 # From how many gradients on MXNet adds them one by one, in place; its default is 8.
@@ -257,67 +203,5 @@ TRIED = {
     "tried-transformer": {
         "case": "transformer",
         "changes": {"keep": KEEP, "bulk": BULK},
-    },
-}
-
-# Growth of a case's last arm with one size. ``time`` and ``memory`` are the powers of the size with
-# which the time of a sample and the memory of the process grow if they grow linearly with the work;
-# ``of`` is the unit in the verdict.
-GROWTH = {
-    "growth-batch": {
-        "title": "MobileNetV2, images a batch",
-        "case": "mobilenet",
-        "across": "images a batch",
-        "of": "an image",
-        "time": 0,
-        "memory": 1,
-        "sizes": {str(n): {"batch_size": n, "grad_accumulation": 1} for n in (1, 2, 4, 8, 16)},
-    },
-    "growth-side": {
-        "title": "MobileNetV2, side of the images in pixels",
-        "case": "mobilenet",
-        "across": "side of the images, pixels",
-        "of": "a pixel",
-        "time": 2,
-        "memory": 2,
-        "sizes": {str(n): {"size": n} for n in (240, 336, 480, 672)},
-    },
-    "growth-data": {
-        "title": "MobileNetV2, images in the data set",
-        "case": "mobilenet",
-        "across": "images in the data set",
-        "of": "an image",
-        "time": 0,
-        "memory": 1,
-        "sizes": {str(n): {"limit": n} for n in (8, 16, 32, 64)},
-    },
-    "growth-devices": {
-        "title": "MobileNetV2, CPU contexts that share a batch of 4",
-        "case": "mobilenet",
-        "across": "CPU contexts",
-        "of": "an image",
-        "time": 0,
-        "memory": 0,
-        "sizes": {str(n): {"devices": f"cpu:0-{n - 1}"} for n in (1, 2, 4)},
-    },
-    "growth-length": {
-        "title": "Transformer, longest sentence in subwords, batches of 2048 target tokens",
-        "case": "transformer",
-        "across": "longest sentence, subwords",
-        "of": "a token",
-        "time": 0,
-        "memory": 0,
-        "sizes": {str(n): {"longest": n} for n in (10, 20, 40)},
-    },
-    "growth-tokens": {
-        "title": "Transformer, target tokens a batch",
-        "case": "transformer",
-        "across": "target tokens a batch",
-        "of": "a token",
-        "time": 0,
-        "memory": 1,
-        "sizes": {
-            str(n): {"batch_size": n, "grad_accumulation": 1} for n in (512, 1024, 2048, 4096)
-        },
     },
 }

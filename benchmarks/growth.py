@@ -4,10 +4,74 @@ from __future__ import annotations
 
 import math
 
-from benchmarks.cases import GROWTH
 from mxopt import report
 from mxopt.measure import Experiment
 from mxopt.report import plots
+
+# Growth of a case's last arm with one size. ``time`` and ``memory`` are the powers of the size with
+# which the time of a sample and the memory of the process grow if they grow linearly with the work;
+# ``of`` is the unit in the verdict.
+GROWTH = {
+    "growth-batch": {
+        "title": "MobileNetV2, images a batch",
+        "case": "mobilenet",
+        "across": "images a batch",
+        "of": "an image",
+        "time": 0,
+        "memory": 1,
+        "sizes": {str(n): {"batch_size": n, "grad_accumulation": 1} for n in (1, 2, 4, 8, 16)},
+    },
+    "growth-side": {
+        "title": "MobileNetV2, side of the images in pixels",
+        "case": "mobilenet",
+        "across": "side of the images, pixels",
+        "of": "a pixel",
+        "time": 2,
+        "memory": 2,
+        "sizes": {str(n): {"size": n} for n in (240, 336, 480, 672)},
+    },
+    "growth-data": {
+        "title": "MobileNetV2, images in the data set",
+        "case": "mobilenet",
+        "across": "images in the data set",
+        "of": "an image",
+        "time": 0,
+        "memory": 1,
+        "sizes": {str(n): {"limit": n} for n in (8, 16, 32, 64)},
+    },
+    "growth-devices": {
+        "title": "MobileNetV2, CPU contexts that share a batch of 4",
+        "case": "mobilenet",
+        "across": "CPU contexts",
+        "of": "an image",
+        "time": 0,
+        "memory": 0,
+        # Each device of a batch needs a sample where the samples lie on the devices.
+        "sizes": {
+            str(n): {"devices": f"cpu:0-{n - 1}", "preprocess": "cached"} for n in (1, 2, 4)
+        },
+    },
+    "growth-length": {
+        "title": "Transformer, longest sentence in subwords, batches of 2048 target tokens",
+        "case": "transformer",
+        "across": "longest sentence, subwords",
+        "of": "a token",
+        "time": 0,
+        "memory": 0,
+        "sizes": {str(n): {"longest": n} for n in (10, 20, 40)},
+    },
+    "growth-tokens": {
+        "title": "Transformer, target tokens a batch",
+        "case": "transformer",
+        "across": "target tokens a batch",
+        "of": "a token",
+        "time": 0,
+        "memory": 1,
+        "sizes": {
+            str(n): {"batch_size": n, "grad_accumulation": 1} for n in (512, 1024, 2048, 4096)
+        },
+    },
+}
 
 PLOT = "growth.png"
 MEBIBYTE, MILLISECONDS = 2**20, 1e3

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import LEVERS
 from mxopt import report
 from mxopt.measure import Experiment
 
 MEBIBYTE = 2**20
+
+# Levers that change what a step is: a pair of arms each, both with all levers of "mobilenet".
+LEVERS = {
+    "accumulation": {
+        "arms": {
+            "at-once": {"batch_size": 16, "grad_accumulation": 1, "limit": 32},
+            "accumulated": {"batch_size": 4, "grad_accumulation": 4, "limit": 32},
+        },
+        "equal": "the images, the updates and, up to rounding, the weights after each, since this "
+        "network has no batch normalisation",
+        "unequal": "how many images are computed at the same time",
+    },
+    "resizing": {
+        "arms": {"full": {}, "early": {"progressive_resizing": 320, "progressive_epochs": 2}},
+        "equal": "the images, the images per update, the number of updates",
+        "unequal": "what is learned: the network sees people at another scale, so losses are not "
+        "comparable, and epochs at full size have to follow. The rewritten graph is for the full "
+        "size; the early epochs run the original network",
+    },
+}
 
 
 def parts(found: Experiment) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import beside, given, growth, levers, roofline
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
-from benchmarks.cases import ALONE, GROWTH, LAUNCH, STEPS, TRIED
+from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, Ratio
@@ -189,7 +189,7 @@ def _known(folder: Path) -> dict[str, Experiment]:
 
 
 def _grown(known: dict[str, Experiment]) -> list[Experiment]:
-    return [known[name] for name in GROWTH if name in known]
+    return [known[name] for name in growth.GROWTH if name in known]
 
 
 def _loader(found: Experiment) -> list[str]:

@@ -8,11 +8,8 @@ from benchmarks.cases import (
     ALONE,
     BLAS,
     EPOCHS,
-    GOAL,
-    GROWTH,
     LAUNCH,
     LAUNCH_DROPPED,
-    LEVERS,
     PRODUCTS,
     READING,
     STEPS,
@@ -20,6 +17,9 @@ from benchmarks.cases import (
     TRIED,
     WORKERS,
 )
+from benchmarks.goal import GOAL
+from benchmarks.growth import GROWTH
+from benchmarks.levers import LEVERS
 from mxopt import measure
 from mxopt.core.plan import Plan
 

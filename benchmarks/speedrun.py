@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import given
 from benchmarks.beside import is_peer
-from benchmarks.cases import GOAL
+from benchmarks.goal import GOAL
 from mxopt import measure, report
 from mxopt.core import atomic
 from mxopt.measure import Experiment, time_to_target
@@ -38,7 +38,7 @@ the same ones.
 Each row adds one change to the row before it; *log* is the file with all events of its runs. To
 measure it yourself: `make peers`, then `python -m benchmarks fashion_mnist --folder results/mine`,
 about {minutes} minutes on two cores. A record of yours is welcome: add a lever to `GOAL` in
-`benchmarks/cases.py`, measure, run `python -m benchmarks.speedrun results/mine`, and send both
+`benchmarks/goal.py`, measure, run `python -m benchmarks.speedrun results/mine`, and send both
 files."""
 
 

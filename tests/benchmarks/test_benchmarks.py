@@ -5,8 +5,9 @@ import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import arms, page
-from benchmarks.cases import GROWTH, STEPS
+from benchmarks.cases import STEPS
 from benchmarks.exchange import export
+from benchmarks.growth import GROWTH
 from mxopt import measure
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import growth
-from benchmarks.cases import GROWTH
+from benchmarks.growth import GROWTH
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment

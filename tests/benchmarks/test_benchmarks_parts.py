@@ -10,7 +10,8 @@ import mxnet as mx
 import pytest
 
 from benchmarks import arms, beside, epochs, levers, page, parts
-from benchmarks.cases import EPOCHS, LEVERS, STEPS, TRIED
+from benchmarks.cases import EPOCHS, STEPS, TRIED
+from benchmarks.levers import LEVERS
 from mxopt import measure, recipes
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
@@ -158,7 +159,8 @@ def test_whole_epochs_ask_the_same_images_of_every_arm(monkeypatch):
     found = asked(monkeypatch, parts._epochs, "epochs")
     assert list(found["arms"])[:3] == ["before", "cached", "after"]
     assert found["arms"]["before"].preprocess == "lazy"
-    assert found["arms"]["after"].preprocess == "cached"
+    assert found["arms"]["cached"].preprocess == "cached"
+    assert found["arms"]["after"].preprocess == "device"
     assert found["arms"]["after"].graph_rewrites == "usual+inverted_residual"
     for arm, plan in found["arms"].items():
         own = found["options"][arm]

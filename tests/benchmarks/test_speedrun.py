@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import goal, parts, speedrun
 from benchmarks.beside import is_peer
-from benchmarks.cases import GOAL
 from benchmarks.given import GIVEN, TUNED
+from benchmarks.goal import GOAL
 from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run

@@ -1,6 +1,5 @@
 """Rewritten networks: the same numbers, the same parameters, and a report of what changed."""
 
-import json
 import types
 
 import mxnet as mx
@@ -8,8 +7,8 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
+from rewritten import assert_same, gradients
 
-from mxopt import kernels
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.methods.graph_rewrites import USUAL, GraphRewrites, chosen, optimize, rewriting
@@ -28,24 +27,6 @@ def dilated(dilation, inputs=3, channels=4, bias=False):
     )
     net.initialize(mx.init.Normal(1))
     return net
-
-
-def gradients(net, x, parameters):
-    x = x.copy()
-    x.attach_grad()
-    with autograd.record():
-        loss = (net(x) ** 2).sum()
-    loss.backward()
-    found = {name: p.grad().asnumpy().copy() for name, p in parameters.items()
-             if p.grad_req != "null"}  # fmt: skip
-    return {**found, "input": x.grad.asnumpy()}
-
-
-def assert_same(plain, rewritten):
-    assert plain.keys() == rewritten.keys()
-    for name, expected in plain.items():
-        largest = max(1, np.abs(expected).max())
-        np.testing.assert_allclose(rewritten[name], expected, atol=1e-4 * largest, err_msg=name)
 
 
 @pytest.mark.parametrize("dilation", [5, 8, 12, 20])
@@ -285,178 +266,6 @@ def test_a_network_that_is_rewritten_learns_the_same():
         losses.append(figures["train_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert losses[0] == pytest.approx(losses[2], rel=1e-4)
-
-
-class Residual(gluon.HybridBlock):
-    """A block of MobileNetV2, with or without its expansion, and what may be added to it."""
-
-    def __init__(
-        self, expands=True, activate="clip", stride=1, added=True, shared=False, stem=False
-    ):
-        super().__init__()
-        self._activate, self._added, self._shared = activate, added, shared
-        width = 48 if expands else 8
-        self.expand = nn.Conv2D(width, 1, in_channels=8) if expands else None
-        self.stem = nn.Conv2D(8, 3, 2, 1, in_channels=8) if stem else None
-        self.depthwise = nn.Conv2D(width, 3, stride, 1, groups=width, in_channels=width)
-        self.project = nn.Conv2D(8, 1, in_channels=width)
-
-    def hybrid_forward(self, F, x):
-        def active(y):
-            return F.clip(y, 0, 6) if self._activate == "clip" else F.Activation(y, "relu")
-
-        x = F.identity(x)
-        x = active(self.stem(x)) if self.stem else x
-        y = active(self.expand(x)) if self.expand else x
-        z = self.project(active(self.depthwise(y)))
-        if self._shared:
-            return F.concat(z, y, dim=1)
-        return x + z if self._added else z
-
-
-@pytest.mark.skipif(not kernels.available(), reason="no compiler")
-@pytest.mark.parametrize("hybrid", [False, True])
-@pytest.mark.parametrize(
-    ("how", "changes"),
-    [
-        ({}, 2),
-        ({"activate": "relu"}, 2),
-        ({"expands": False}, 2),
-        ({"stride": 2, "added": False}, 1),
-        ({"stem": True, "expands": False, "added": False}, 1),
-        ({"stem": True, "expands": False}, 2),  # the activation is read twice, and stays
-    ],
-)
-def test_blocks_computed_by_one_kernel(how, changes, hybrid):
-    mx.random.seed(2)
-    net = Residual(**how)
-    net.initialize(mx.init.Normal(0.5))
-    x = nd.random.normal(0, 2, shape=(2, 8, 9, 7))
-    fast = optimize(net, x, rewrites=["inverted_residual"])
-    assert len(fast.changes) == changes
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
-    assert names.count("clip") == (1 if net.stem and net._added else 0)
-    if hybrid:
-        fast.hybridize(static_alloc=True, static_shape=True)
-    parameters = net.collect_params()
-    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
-    assert_same(plain, rewritten)
-    for parameter in parameters.values():
-        parameter.grad_req = "add"
-    gradients(fast, x, parameters)
-    twice = gradients(fast, x, parameters)
-    assert_same({name: (1 + (name != "input")) * g for name, g in plain.items()}, twice)
-
-
-@pytest.mark.skipif(not kernels.available(), reason="no compiler")
-def test_a_block_whose_middle_is_read_elsewhere_keeps_its_expansion():
-    net = Residual(shared=True)
-    net.initialize(mx.init.Normal(0.5))
-    x = nd.random.normal(0, 2, shape=(1, 8, 6, 6))
-    fast = optimize(net, x, rewrites=["inverted_residual"])
-    nodes = fast.rewritten._cached_graph[1].get_internals().list_outputs()
-    assert any("block" in name for name in nodes)  # depthwise and projection
-    parameters = net.collect_params()
-    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
-
-
-class Branches(gluon.HybridBlock):
-    """DeepLab's head: a 1 x 1 convolution, two dilated ones and the mean, beside each other."""
-
-    def __init__(self, channels=128):
-        super().__init__()
-        with self.name_scope():
-            layers = ("one", 1, 1), ("two", 3, 1), ("far", 3, 6), ("end", 3, 9)
-            for name, size, dilation in layers:
-                pad = dilation * (size // 2)
-                conv = gluon.nn.Conv2D(channels, size, 1, pad, dilation, use_bias=False)
-                setattr(self, name, conv)
-            self.bias = gluon.nn.Conv2D(channels, 3, padding=1)
-
-    def hybrid_forward(self, F, x):
-        mean = F.broadcast_like(F.contrib.AdaptiveAvgPooling2D(x), x)
-        pooled = F.broadcast_like(F.Pooling(x, global_pool=True, pool_type="avg"), x)
-        y = F.relu(self.one(x)) + F.relu(self.far(x)) + self.end(x) * pooled + mean
-        return self.bias(F.relu(self.two(y)))
-
-
-def branches(adds=True):
-    net = Branches()
-    net.initialize(mx.init.Xavier())
-    x = nd.random.normal(shape=(2, 128, 10, 9))
-    return net, x, optimize(net, x, rewrites=["fewer_products"], adds=adds)
-
-
-@pytest.mark.skipif(not kernels.available(), reason="no compiler")
-@pytest.mark.parametrize("adds", [True, False])
-@pytest.mark.parametrize("static", [True, False])
-def test_convolutions_by_kernels_with_fewer_products(adds, static):
-    net, x, fast = branches(adds)
-    assert {name.split(" ")[0]: found for name, found in fast.changes.items()} == {
-        "dilated": [
-            "1 x 1 beside them",
-            "dilated by 6 at 10 x 9: 33% of its products",
-            "dilated by 9 at 10 x 9: 13% of its products",
-            "a mean beside them",
-        ],
-        "3": ["dilated by 1 at 10 x 9: 40% of its products"],
-    }
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
-    assert (names.count("mxopt_seen_taps"), names.count("mxopt_winograd")) == (1, 1)
-    assert names.count("Convolution") == 1  # that with a bias
-    fast.hybridize(static_alloc=static, static_shape=static)
-    parameters = net.collect_params()
-    plain, rewritten = gradients(net, x, parameters), gradients(fast, x, parameters)
-    assert_same(plain, rewritten)
-    for parameter in parameters.values():
-        parameter.grad_req = "add"
-    if not adds:
-        with pytest.raises(PlanError, match="adds=False"):
-            gradients(fast, x, parameters)
-        fast(x)  # in prediction there are no gradients
-        return
-    gradients(fast, x, parameters)
-    twice = gradients(fast, x, parameters)
-    assert_same({name: (1 + (name != "input")) * g for name, g in plain.items()}, twice)
-
-
-class Scaled(gluon.HybridBlock):
-    """Two dilated convolutions of one input; the weight of the second is computed."""
-
-    def __init__(self):
-        super().__init__()
-        with self.name_scope():
-            self.first = self.params.get("first", shape=(128, 128, 3, 3))
-            self.second = self.params.get("second", shape=(128, 128, 3, 3))
-
-    def hybrid_forward(self, F, x, first, second):
-        how = {"kernel": (3, 3), "dilate": (6, 6), "pad": (6, 6), "no_bias": True}
-        y = F.Convolution(x, first, num_filter=128, **how)
-        return y * F.Convolution(x, second * 2, num_filter=128, **how)
-
-
-@pytest.mark.skipif(not kernels.available(), reason="no compiler")
-def test_a_branch_whose_weight_is_computed_later_is_its_own_operator():
-    net, x = Scaled(), nd.random.normal(shape=(1, 128, 8, 8))
-    net.initialize(mx.init.Normal(0.1))
-    fast = optimize(net, x, rewrites=["fewer_products"])
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
-    assert (names.count("mxopt_seen_taps"), names.count("Convolution")) == (1, 1)
-    parameters = net.collect_params()
-    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
-
-
-@pytest.mark.skipif(not kernels.available(), reason="no compiler")
-@pytest.mark.parametrize(
-    "how", [{"strides": 2}, {"groups": 2}, {"padding": 0}, {"use_bias": True}, {"channels": 64}]
-)
-def test_other_convolutions_are_kept(how):
-    how = {"channels": 128, "padding": 1, "use_bias": False, **how}
-    net = gluon.nn.HybridSequential()
-    net.add(gluon.nn.Conv2D(kernel_size=3, in_channels=128, **how))
-    net.initialize()
-    fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products"])
-    assert not fast.changes
 
 
 def test_accumulated_gradients_are_told_to_rewrites(monkeypatch):
