@@ -47,9 +47,7 @@ GROWTH = {
         "time": 0,
         "memory": 0,
         # Each device of a batch needs a sample where the samples lie on the devices.
-        "sizes": {
-            str(n): {"devices": f"cpu:0-{n - 1}", "preprocess": "cached"} for n in (1, 2, 4)
-        },
+        "sizes": {str(n): {"devices": f"cpu:0-{n - 1}", "preprocess": "cached"} for n in (1, 2, 4)},
     },
     "growth-length": {
         "title": "Transformer, longest sentence in subwords, batches of 2048 target tokens",

@@ -20,7 +20,7 @@ def inverted_residual(F, x, *parameters, **settings):
             depthwise convolution (3 x 3), and of the projection (1 x 1).
         **settings: ``stride`` (1 or 2), ``dilation``, ``six`` (1 for ReLU6, 0 for ReLU),
             ``expands`` and ``residual`` (1 or 0), and ``clips``: with ``expands=0``, whether the
-            activation is applied to x first (1 or 0).
+            filter reads x activated (1 or 0); ``residual`` adds x itself.
     """
     return F.mxopt_inverted_residual(x, *map(F.identity, parameters), **settings)
 
