@@ -46,7 +46,7 @@ GROWTH = {
         "of": "an image",
         "time": 0,
         "memory": 0,
-        # Each device of a batch needs a sample where the samples lie on the devices.
+        # With preprocess="device" every batch needs a sample for each device; these have fewer.
         "sizes": {str(n): {"devices": f"cpu:0-{n - 1}", "preprocess": "cached"} for n in (1, 2, 4)},
     },
     "growth-length": {

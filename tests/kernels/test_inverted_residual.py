@@ -110,15 +110,16 @@ def test_outputs_and_gradients_are_those_of_the_operators(shape, kind):
 def test_an_input_that_is_activated_first(shape, stride, dilation, six):
     x, parameters = arrays(*shape, expands=False)
     how = {"stride": stride, "dilation": dilation, "six": six}
+    residual = int(stride == 1 and shape[1] == shape[3])
+    kernel = {"expands": 0, "clips": 1, "residual": residual, **how}
 
     def by_operators(x):
-        y = nd.clip(x, 0, 6) if six else nd.Activation(x, "relu")
-        return block_of(nd, y, parameters, residual=0, **how)
+        active = nd.clip(x, 0, 6) if six else nd.Activation(x, "relu")
+        y = block_of(nd, active, parameters, residual=0, **how)
+        return x + y if residual else y
 
     found = outputs_and_gradients(
-        lambda x: nd.mxopt_inverted_residual(x, *parameters, expands=0, clips=1, **how),
-        x,
-        parameters,
+        lambda x: nd.mxopt_inverted_residual(x, *parameters, **kernel), x, parameters
     )
     compare(outputs_and_gradients(by_operators, x, parameters), found)
 
