@@ -101,22 +101,28 @@ def in_one_row(array, lengths):
     return nd.concat(*rows, dim=0).expand_dims(0)
 
 
-def arranged(packed, queries, keys, operator):
-    """Return ``operator`` of padded arrays as a function, which may put their samples in a row."""
+def arranged(packed, queries, keys, operator, rest=0):
+    """Return ``operator`` of padded arrays as a function, which may put their samples in a row.
+
+    ``rest`` words of padding are then behind the last sample.
+    """
 
     def compute(q, *memory):
         arrays = [q, nd.concat(*memory, dim=2)] if memory else [q]
         if packed:
             arrays = [in_one_row(*pair) for pair in zip(arrays, (queries, keys))]
-            return operator(*arrays)
+            padding = [nd.ones((1, rest, array.shape[2])) for array in arrays] if rest else []
+            arrays = [nd.concat(*pair, dim=1) for pair in zip(arrays, padding)] or arrays
+            return operator(*arrays)[:, : int(queries.sum().asscalar())]
         return in_one_row(operator(*arrays), queries)
 
     return compute
 
 
+@pytest.mark.parametrize("rest", [0, 5])
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_attention_of_samples_in_one_row(causal, dropout):
+def test_attention_of_samples_in_one_row(causal, dropout, rest):
     # Where all samples have the full length, even the dropped elements are the same.
     short, full = ([3, 9, 1, 6], [2, 1, 8, 5]), ([9] * 4, [8] * 4)
     given = draws() if dropout else NONE
@@ -132,10 +138,27 @@ def test_attention_of_samples_in_one_row(causal, dropout):
 
     for operator, inputs in ((across, arrays), (own, [drawn(4, 9, 192, seed=3)])):
         expected, found = (
-            outputs_and_gradients(arranged(packed, queries, keys, operator), inputs)
+            outputs_and_gradients(arranged(packed, queries, keys, operator, rest), inputs)
             for packed in (False, True)
         )
         compare(expected, found)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_padding_behind_the_last_sample_has_zeros(own):
+    lengths, words = nd.array([3, 2]), 5
+    inputs = [drawn(1, 9, 192)] if own else [drawn(1, 8, 64), drawn(1, 9, 128)]
+    operator = operators.self_attention if own else operators.attention
+    for array in inputs:
+        array.attach_grad()
+        array.grad[:] = np.nan  # what memory may hold before an operator writes to it
+    with autograd.record():
+        read = operator(nd, *inputs, *([lengths] if own else [lengths] * 2), NONE, heads=4)
+    read.backward(nd.ones_like(read))
+    for rows in (read, *(array.grad for array in inputs)):
+        assert np.isfinite(rows.asnumpy()).all()
+        assert rows[:, :words].abs().sum().asscalar() > 0
+        assert (rows[:, words:] == 0).asnumpy().all()
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -166,10 +189,8 @@ lengths = nd.array({lengths})
 @pytest.mark.parametrize(
     ("lengths", "compute", "says"),
     [
-        ([3, 3], "operators.self_attention(nd, nd.ones((1, 7, 48)), lengths, nd.ones(64))",
-         "the lengths of samples in one row must add up"),
         ([3, 5], "operators.self_attention(nd, nd.ones((1, 7, 48)), lengths, nd.ones(64))",
-         "the lengths of samples in one row must add up"),
+         "the lengths of samples in one row must not add up to more"),
         ([-2, 9], "operators.self_attention(nd, nd.ones((1, 7, 48)), lengths, nd.ones(64))",
          "none may be negative"),
         ([2, 5], "operators.positions(nd, nd.ones((1, 7)), lengths, 4)",

@@ -2,8 +2,9 @@
 // scores, mask, softmax, dropout, product. Queries, keys and values stay as the dense layer before
 // them wrote them, so nothing is transposed: those of a word beside each other in one array, or, if
 // the queries are of other words, keys and values beside each other in a second one. Samples are
-// padded to one length, or, without padding, one after the other in a batch of one row. The scores
-// of one head of one sample are in the cache, and the backward pass computes them again.
+// padded to one length, or one after the other in a batch of one row, with padding behind the last one
+// only. The scores of one head of one sample are in the cache, and the backward pass computes them
+// again.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -41,7 +42,8 @@ struct Heads {
   const float *query, *key, *value, *draws;
   long samples, units, heads, width, size = 0;  // of the largest task's scores
   long query_row, key_row;  // from a word's queries to the next word's; the same of keys and values
-  bool own, causal, whole;  // in one row, every word belongs to a sample
+  bool own, causal, whole;  // the samples' words are in the arrays
+  long query_rest = 0, key_rest = 0;  // words behind the last sample of a row
   float probability, scale;
   long salt;
   std::vector<Task> tasks;
@@ -92,15 +94,16 @@ struct Heads {
       }
       query_at += task.queries, key_at += task.keys;
     }
-    if (packed) whole = whole && query_at == asking[1] && key_at == asked[1];
+    if (packed) query_rest = asking[1] - query_at, key_rest = asked[1] - key_at;
+    whole = whole && query_rest >= 0 && key_rest >= 0;
     if (!whole) tasks.clear();
   }
 
-  // Returns whether the samples' lengths divide their arrays; says so if they do not.
+  // Returns whether the samples' words are in the arrays; says so if they are not.
   bool divided() const {
     if (!whole)
-      MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must add up to its length, "
-                      "and none may be negative";
+      MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must not add up to more than "
+                      "its length, and none may be negative";
     return whole;
   }
 
@@ -138,12 +141,19 @@ struct Heads {
   }
 };
 
+// Writes zeros to the last words of an array, whose rows have so many numbers.
+void clear_rest(MXTensor& tensor, long words, long row) {
+  float* const end = tensor.data<float>() + tensor.size();
+  std::fill(end - words * row, end, 0.0f);
+}
+
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 0);
   if (!all.divided()) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
+  clear_rest((*outputs)[0], all.query_rest, all.units);
 #pragma omp parallel
   {
     std::vector<float> scores(all.size);
@@ -170,6 +180,8 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   float* dquery = (*outputs)[0].data<float>();
   float* dkey = all.own ? dquery + all.units : (*outputs)[1].data<float>();
   float* dvalue = dkey + all.units;
+  clear_rest((*outputs)[0], all.query_rest, all.query_row);
+  if (!all.own) clear_rest((*outputs)[1], all.key_rest, all.key_row);
 #pragma omp parallel
   {
     std::vector<float> memory(3 * all.size);

@@ -1,5 +1,5 @@
-// The position of each word in its sentence, -1 for padding. Sentences are padded to one length, or,
-// without padding, one after the other in a batch of one row.
+// The position of each word in its sentence, -1 for padding. Sentences are padded to one length, or one
+// after the other in a batch of one row, with padding behind the last one only.
 #include <algorithm>
 
 #include "operator.h"

@@ -27,6 +27,10 @@ from mxopt.methods.bucketing import bucketing
 from mxopt.methods.data_parallel.parallel import WHOLE, Share, split_and_load
 from mxopt.methods.input_pipeline.loaders import Batch
 
+# Words in a row of several sentences are padded to a multiple of this. MXNet keeps a product's
+# compiled form and memory, some MB in all layers, for every number of rows that it has seen.
+MULTIPLE = 32
+
 
 class PairBatch:
     """Makes the arrays of a batch from pairs of token lists.
@@ -34,7 +38,8 @@ class PairBatch:
     Args:
         vocabulary: object whose ``pad``, ``bos`` and ``eos`` are the tokens for padding, begin and
             end of a sentence.
-        packed: whether sentences are one after the other in one row, without padding.
+        packed: whether sentences are one after the other in one row, with padding behind the last
+            one only, up to a multiple of ``MULTIPLE``.
 
     Attributes:
         vocabulary: as above.
@@ -57,7 +62,7 @@ class PairBatch:
             Source tokens (samples, source length); target tokens after a begin-of-sentence token
             (samples, target length); numbers of real source tokens (samples,) and of real target
             tokens (samples,); target tokens before an end-of-sentence token (samples, target
-            length). If packed, tokens have the shape (1, all of them).
+            length). If packed, tokens have the shape (1, all of them, and padding).
         """
         own = self.vocabulary
         sources = [[*tokens, own.eos] for tokens, _ in pairs]
@@ -68,7 +73,10 @@ class PairBatch:
             sources, shifted, words = (
                 [list(itertools.chain(*rows))] for rows in (sources, shifted, words)
             )
-            source = target = None
+            source, target = (
+                None if len(pairs) == 1 else -(-len(ids[0]) // MULTIPLE) * MULTIPLE
+                for ids in (sources, shifted)
+            )
         return (
             bucketing.pad(sources, own.pad, length=source),
             bucketing.pad(shifted, own.pad, length=target),

@@ -114,8 +114,9 @@ def translation(
             which are compiled for the machine; the results are equal.
         dense: precision in which dense layers multiply: ``float32``, or, with ``kernels``,
             ``bfloat16``, to which factors are rounded; sums, parameters and gradients are float32.
-        packed: whether the sentences of a batch are one after the other without padding, which then
-            is not computed; with ``kernels`` and ``loss=fused``. The results are equal.
+        packed: whether the sentences of a batch are one after the other without padding between
+            them, which then is not computed; with ``kernels`` and ``loss=fused``. The results are
+            equal.
         loss: ``one-hot`` (as GluonNLP's label smoothing), ``pick`` (without a table of targets) or
             ``fused`` (in one graph with the network); the results are equal.
         beam: width of the beam search that translates the test split; validation is greedy.

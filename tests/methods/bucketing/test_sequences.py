@@ -7,7 +7,7 @@ from mxnet import gluon, nd
 
 from mxopt.core.errors import DataError, PlanError
 from mxopt.core.plan import Plan
-from mxopt.methods.bucketing.sequences import PairBatch, SentenceLoader
+from mxopt.methods.bucketing.sequences import MULTIPLE, PairBatch, SentenceLoader
 from mxopt.methods.data_parallel.parallel import WHOLE, Share
 
 PAD, BOS, EOS = 0, 2, 3
@@ -140,13 +140,28 @@ def test_an_empty_data_set_is_refused():
         loader(data=[])
 
 
-def test_sentences_may_be_in_one_row_without_padding():
+def test_sentences_may_be_in_one_row_with_padding_at_its_end():
     pairs = [([5], [6, 7]), ([8, 9], [])]
-    arrays = PairBatch(VOCABULARY, packed=True)(pairs, source=9, target=9)
-    assert [array.tolist() for array in arrays] == [
-        [[5, EOS, 8, 9, EOS]], [[BOS, 6, 7, BOS]], [2, 3], [3, 1], [[6, 7, EOS, EOS]],
+    source, target, *lengths, words = PairBatch(VOCABULARY, packed=True)(pairs, source=9, target=9)
+    rows = [array.tolist() for array in (source, target, words)]
+    rest = [PAD] * (MULTIPLE - 5), [PAD] * (MULTIPLE - 4)
+    assert rows == [
+        [[5, EOS, 8, 9, EOS, *rest[0]]], [[BOS, 6, 7, BOS, *rest[1]]], [[6, 7, EOS, EOS, *rest[1]]],
     ]  # fmt: skip
-    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
+    assert [array.tolist() for array in lengths] == [[2, 3], [3, 1]]
+    assert {array.dtype for array in (source, target, *lengths, words)} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize("words", [MULTIPLE - 1, MULTIPLE, MULTIPLE + 1])
+def test_lengths_of_rows_repeat(words):
+    pairs = [([5] * (words - 3), [6]), ([8], [7])]  # and an end for each sentence
+    source, *_ = PairBatch(VOCABULARY, packed=True)(pairs)
+    assert source.shape == (1, MULTIPLE if words <= MULTIPLE else 2 * MULTIPLE)
+
+
+def test_a_single_sentence_is_not_padded():
+    source, target, *_ = PairBatch(VOCABULARY, packed=True)([([5], [6, 7])])
+    assert (source.tolist(), target.tolist()) == ([[5, EOS]], [[BOS, 6, 7]])
 
 
 def test_a_loader_gives_the_same_sentences_without_padding():
@@ -166,7 +181,8 @@ def test_a_loader_gives_the_same_sentences_without_padding():
         np.testing.assert_array_equal(lengths, row[2:4])
         for place, own in ((0, lengths[0]), (1, lengths[1]), (4, lengths[1])):
             real = np.concatenate([ids[:n] for ids, n in zip(whole[place], own)])
-            np.testing.assert_array_equal(row[place], real[None])
+            np.testing.assert_array_equal(row[place][:, : len(real)], real[None])
+            assert (row[place][:, len(real) :] == PAD).all()
 
 
 @pytest.mark.parametrize(

@@ -96,20 +96,22 @@ def test_in_the_network_s_graph_it_is_the_loss_of_its_scores(fast, smoothing, ti
         assert_same(computed(inside, net, arrays), computed(reference, net, arrays))
 
 
-def in_one_row(arrays):
-    """Return a batch's arrays without padding, all sentences in one row."""
+def in_one_row(arrays, rest=0):
+    """Return a batch's arrays, all sentences in one row with ``rest`` words of padding behind."""
     source, target, *lengths, words = (array.asnumpy() for array in arrays)
 
     def joined(ids, counts):
-        return nd.array([np.concatenate([row[:n] for row, n in zip(ids, counts)])], dtype=ids.dtype)
+        row = [np.concatenate([row[:n] for row, n in zip(ids, counts)] + [[3] * rest])]
+        return nd.array(row, dtype=ids.dtype)
 
     own = [joined(source, lengths[0]), joined(target, lengths[1]), *arrays[2:4]]
     return [*own, joined(words, lengths[1])]
 
 
 @pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+@pytest.mark.parametrize("rest", [0, 7])
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_sentences_in_one_row_have_the_loss_of_padded_ones(hybrid):
+def test_sentences_in_one_row_have_the_loss_of_padded_ones(hybrid, rest):
     net = network((KERNELS,))
     loss = TranslatorLoss(net, 0.1)
     if hybrid:
@@ -117,7 +119,7 @@ def test_sentences_in_one_row_have_the_loss_of_padded_ones(hybrid):
     for shape in SHAPES:
         arrays = with_words(shape)
         expected, found = [], []
-        for given, results in ((arrays, expected), (in_one_row(arrays), found)):
+        for given, results in ((arrays, expected), (in_one_row(arrays, rest), found)):
             with autograd.record():
                 total = loss(*given).sum()
             total.backward()
