@@ -26,14 +26,14 @@ WORKERS = {"num_workers": 2, "loader": "shared_memory"}
 # ``levers`` are added one after the other, threads first. ``dropped`` are added after them, to show
 # their effect; none was kept. ``launch``: whether to also measure the first arm in the environment
 # of `mxopt launch`. By default the first arm, that with threads and the last one are measured; the
-# others are measured with ``--long``. ``limit`` bounds the samples of an epoch, so that all default
-# parts take about an hour on two cores. ``headline`` is the peer that the last arm is compared
-# with before anything is measured; the page also names the fastest one, which is chosen by result,
-# in the peer's favour.
+# others are measured with ``--long``. ``limit`` bounds the samples of an epoch: it should take
+# seconds, and all default parts little more than an hour on two cores. ``headline`` is the peer
+# that the last arm is compared with before anything is measured; the page also names the fastest
+# one, which is chosen by result, in the peer's favour.
 STEPS = {
     "resnet": {
         "title": "DeepLabv3-ResNet-50, 240 px, batch 4",
-        "options": {"network": "deeplab_resnet50", "size": 240, "limit": 8},
+        "options": {"network": "deeplab_resnet50", "size": 240, "limit": 12},
         "plan": SGD,
         "levers": {
             "threads": THREADS,
@@ -51,7 +51,7 @@ STEPS = {
     },
     "mobilenet": {
         "title": "DeepLabv3-MobileNetV2, 480 px, batch 4",
-        "options": {"network": "deeplab_mobilenetv2", "size": 480, "limit": 12},
+        "options": {"network": "deeplab_mobilenetv2", "size": 480, "limit": 24},
         "plan": SGD,
         "levers": {
             "threads": THREADS,

@@ -90,7 +90,7 @@ def _counted(plan: Plan, recipe: str, options: dict) -> dict:
         inputs = shard[: made.inputs]
         shapes = tuple(array.shape for array in inputs)
         seen[shapes] += 1
-        # One of each shape: lengths of sentences in one row must add up to the row's.
+        # One of each shape: the lengths of sentences in one row must fit into it.
         examples.setdefault(shapes, inputs)
     counts, sizes = Counter(), Counter()
     for shapes, times in seen.items():
