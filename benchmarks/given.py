@@ -32,7 +32,8 @@ ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, 
 none, activations in place, queries, keys and values projected by one product, masks computed once a
 batch and added by the product that computes the scores, and mxopt's own batches: the same sentences
 in buckets, padded to the same few shapes. (mxopt's `packed` leaves the padding out of the same
-batches, and so does `unpadded`.) In the untimed epoch it sees the largest batch first.
+batches, but for at most 31 words a language, and `unpadded` leaves out all.) In the untimed epoch
+it sees the largest batch first.
 Targets are int64, the only type that PyTorch's loss takes; reading them is not timed.
 
 What mxopt does and PyTorch is not given: its rewrites of a network's graph and its space-to-batch,
