@@ -109,7 +109,11 @@ def memory_available() -> int:
 
 
 def memory_used() -> int:
-    """Return the bytes that this process and its children use; pages they share count once."""
+    """Return the bytes that this process and its children use.
+
+    A page that several processes use counts by equal parts, so once among these, and less than
+    once where others use it too.
+    """
     whole = psutil.Process()
     used = 0
     for process in (whole, *whole.children(recursive=True)):
