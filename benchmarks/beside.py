@@ -101,8 +101,9 @@ def launched(known: list[Experiment]) -> report.Table:
     Args:
         known: the experiments of the cases.
     """
-    rows, steps, last = [], ["threads", *LAUNCH], list(LAUNCH)[-1]
+    rows, last = [], list(LAUNCH)[-1]
     for found in known:
+        steps = ["threads", *(arm for arm in LAUNCH if arm in found.arms)]
         lines = [(found.baseline, steps[0]), *zip(steps, steps[1:]), (found.baseline, last),
                  *((last, arm) for arm in LAUNCH_DROPPED if arm in found.arms)]  # fmt: skip
         for before, after in lines:

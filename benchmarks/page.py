@@ -149,7 +149,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
     if "epochs" in known:
         parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
     if launched := [
-        known[name] for name in STEPS if name in known and LAUNCH.keys() <= known[name].arms.keys()
+        known[name] for name in STEPS if name in known and list(LAUNCH)[-1] in known[name].arms
     ]:
         parts += ["### An unchanged script with `mxopt launch`",
                   str(beside.launched(launched))]  # fmt: skip

@@ -34,7 +34,7 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
         repeats: number of runs of each arm.
         folder: folder of experiments.
         every: whether to measure every lever, also those that were dropped; else only the first
-            arm, that with threads and the last one.
+            arm, that with threads, those of ``mxopt launch`` and the last one.
     """
     case = STEPS[name]
     plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
@@ -49,8 +49,8 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
     options.update(_peers(case, case["peers"]))
     arms.update(dict.fromkeys(case["peers"], plan))
     pairs = [*((peer, last) for peer in case["peers"]), ("before", last), *zip(names, names[1:])]
-    if every and case.get("launch"):
-        more = {**LAUNCH, **LAUNCH_DROPPED}
+    if case.get("launch"):
+        more = {**LAUNCH, **(LAUNCH_DROPPED if every else {})}
         launched, theirs = measure.ladder(
             plan.replace(**THREADS), more, case["options"], ARMS + "step"
         )

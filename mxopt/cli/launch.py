@@ -1,6 +1,6 @@
 """``mxopt launch script.py``: run a Gluon script, unchanged, with faster environment settings.
 
-The variables are those that a plan's switches, such as ``openmp``, ``cpu_threads``, ``allocator``
+The variables are those that a plan's switches, such as ``cpu_threads``, ``copies``, ``allocator``
 and ``blas``, set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when it
 is loaded, so they are set first, and then the script replaces this process.
 ``benchmarks/README.md`` has the effect of one thread for each core, of ``SWITCHES`` and of huge
@@ -21,7 +21,7 @@ from mxopt import machine, methods
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 
-SWITCHES = {"allocator": "keep"}
+SWITCHES = {"copies": "serial", "allocator": "keep"}
 
 
 def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], list[str]]:

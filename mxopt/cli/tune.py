@@ -27,29 +27,22 @@ ROUNDS = 4
 WARM_UP = 3  # steps that are not counted: compiling, first memory
 # Seconds after which a run that has made no step has failed.
 PATIENCE = 120
+SERIAL = {"cpu_threads": True, "copies": "serial"}
 # Environments by name, each as switches of a plan; threads are those of the machine's cores.
 CANDIDATES = {
     "MXNet's default": {},
     "one thread for each core": {"cpu_threads": True},
-    "and memory kept": {"cpu_threads": True, "allocator": "keep"},
-    "and huge pages": {"cpu_threads": True, "allocator": "keep", "pages": "huge"},
-    "or jemalloc": {"cpu_threads": True, "allocator": "jemalloc"},
-    "or tcmalloc": {"cpu_threads": True, "allocator": "tcmalloc"},
-    "and Intel's OpenMP": {"cpu_threads": True, "allocator": "keep", "openmp": "intel"},
-    "which sleeps at once": {
-        "cpu_threads": True,
-        "allocator": "keep",
-        "openmp": "intel",
-        "blocktime": 0,
-    },
-    "and threads pinned": {"cpu_threads": True, "allocator": "keep", "affinity": "compact"},
-    "and MKL": {"cpu_threads": True, "allocator": "keep", "blas": "mkl"},
-    "and a current OpenBLAS": {"cpu_threads": True, "allocator": "keep", "blas": "openblas"},
-    "and parameters updated one by one": {
-        "cpu_threads": True,
-        "allocator": "keep",
-        "aggregation": 1,
-    },
+    "and serial copies": SERIAL,
+    "and memory kept": {**SERIAL, "allocator": "keep"},
+    "and huge pages": {**SERIAL, "allocator": "keep", "pages": "huge"},
+    "or jemalloc": {**SERIAL, "allocator": "jemalloc"},
+    "or tcmalloc": {**SERIAL, "allocator": "tcmalloc"},
+    "and Intel's OpenMP": {**SERIAL, "allocator": "keep", "openmp": "intel"},
+    "which sleeps at once": {**SERIAL, "allocator": "keep", "openmp": "intel", "blocktime": 0},
+    "and threads pinned": {**SERIAL, "allocator": "keep", "affinity": "compact"},
+    "and MKL": {**SERIAL, "allocator": "keep", "blas": "mkl"},
+    "and a current OpenBLAS": {**SERIAL, "allocator": "keep", "blas": "openblas"},
+    "and parameters updated one by one": {**SERIAL, "allocator": "keep", "aggregation": 1},
 }
 
 

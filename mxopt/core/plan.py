@@ -59,6 +59,9 @@ class Plan:
         openmp: ``default`` is the wheel's own libgomp, ``intel`` is Intel's (``intel-openmp``).
         blocktime: milliseconds that an idle thread of Intel's OpenMP spins before it sleeps;
             ``None`` is 1. Only with ``openmp=intel``, whose own default is 200.
+        copies: threads that copy an array of 200,000 elements or more: ``parallel`` (MXNet's
+            default) or ``serial`` (one). After a parallel copy to or from NumPy, waiting threads of
+            GNU's OpenMP sleep at once where all cores compute.
         blas: library of matrix products for ``dot``, ``batch_dot`` and linear algebra: ``default``
             (the wheel's OpenBLAS of 2021), ``mkl`` (the package ``mkl``), ``openblas`` (the
             system's).
@@ -149,6 +152,7 @@ class Plan:
     affinity: str = choice("none", "compact")
     openmp: str = choice("default", "intel")
     blocktime: int | None = at_least(0, None)
+    copies: str = choice("parallel", "serial")
     blas: str = choice("default", "mkl", "openblas")
     allocator: str = choice("default", "keep", "return", "jemalloc", "tcmalloc")
     pages: str = choice("default", "huge")

@@ -269,7 +269,8 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
     asked_for = asked(monkeypatch, parts._step, "transformer")
-    figures = {"before": 1.0, "threads": 2.0, "launch": 3.0, "launch-huge": 6.0}
+    figures = {"before": 1.0, "threads": 2.0, "launch-copies": 2.4, "launch": 3.0,
+               "launch-huge": 6.0}  # fmt: skip
     found = measured(
         "transformer", {arm: {"tokens_per_second": speed} for arm, speed in figures.items()},
         plans={arm: asked_for["arms"][arm] for arm in figures}, pairs=asked_for["pairs"],
@@ -278,8 +279,14 @@ def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
     lines = [(row[1], row[4].split()[0]) for row in beside.launched([found]).rows]
     threads = f"cpu_threads: None → {found.arms['threads'].cpu_threads}"
     keep, huge = "allocator: default → keep", "pages: default → huge"
-    assert lines == [(threads, "2.00"), (keep, "1.50"), (f"{threads}, {keep}", "3.00"),
-                     (f"{huge} (not set)", "2.00")]  # fmt: skip
+    serial = "copies: parallel → serial"
+    assert lines == [
+        (threads, "2.00"),
+        (serial, "1.20"),
+        (keep, "1.25"),
+        (f"{threads}, {serial}, {keep}", "3.00"),
+        (f"{huge} (not set)", "2.00"),
+    ]
 
 
 def test_operators_are_timed_in_the_graph_as_it_is_and_in_the_last_arm(monkeypatch):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from benchmarks import arms, given, parts
-from benchmarks.cases import ALONE, PRODUCTS, STEPS
+from benchmarks.cases import ALONE, LAUNCH, PRODUCTS, STEPS
 from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.measure import Experiment
@@ -44,7 +44,8 @@ def test_by_default_few_arms_are_measured_beside_every_peer(monkeypatch, name):
     case = STEPS[name]
     found = asked(monkeypatch, parts._step, name, every=False)
     last = list(case["levers"])[-1]
-    assert list(found["arms"]) == ["before", "threads", last, *case["peers"]]
+    launched = list(LAUNCH) if case.get("launch") else []
+    assert list(found["arms"]) == ["before", "threads", last, *case["peers"], *launched]
     assert found["again"] == last
     assert set(found["headline"]) <= set(found["pairs"])
     assert {(peer, last) for peer in case["peers"]} <= set(found["pairs"])

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from mxopt import machine
+from mxopt import machine, methods
+from mxopt.chapter.settings import chapter
 from mxopt.cli import launch
 from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
@@ -58,7 +59,8 @@ def test_variables_already_set_are_never_overridden():
 
 def test_threads_are_the_cores_that_may_be_used():
     assert launch.plan_for(CPU).cpu_threads == 3
-    assert launch.plan_for(CPU, ["cpu_threads=1", "allocator=default"]) == Plan(cpu_threads=1)
+    given = ["cpu_threads=1", "copies=parallel", "allocator=default"]
+    assert launch.plan_for(CPU, given) == Plan(cpu_threads=1)
 
 
 def test_switches_that_do_not_exist_are_refused():
@@ -69,3 +71,8 @@ def test_switches_that_do_not_exist_are_refused():
 def test_a_script_that_is_not_there_is_named():
     with pytest.raises(DeviceError, match=r"no script 'nowhere\.py'"):
         launch.launch("nowhere.py", [])
+
+
+def test_the_chapter_measures_the_environment_of_launch():
+    plan = Plan(**chapter.LAUNCH)
+    assert methods.environment(plan) == methods.environment(launch.plan_for(machine.cpu()))

@@ -6,7 +6,7 @@ from mxopt import machine
 CORES = machine.cpu().physical_cores
 
 # The environment of `mxopt launch`, which the first lever of every ladder sets.
-LAUNCH = {"cpu_threads": CORES, "allocator": "keep"}
+LAUNCH = {"cpu_threads": CORES, "copies": "serial", "allocator": "keep"}
 
 # Levers that make an epoch of translation faster on a CPU, and change nothing of what it learns.
 TRANSLATION_LEVERS = {

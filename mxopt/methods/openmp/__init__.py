@@ -1,4 +1,10 @@
-"""OpenMP: the number of threads in an operator, their cores, and the runtime library."""
+"""OpenMP: the number of threads in an operator, their cores, and the runtime library.
+
+GNU's libgomp lets a waiting thread spin for some milliseconds before it sleeps, but only as long as
+its teams have no more threads than there are cores (``config/linux/wait.h`` and ``team.c`` of GCC).
+MXNet copies large arrays to and from NumPy in Python's own thread, with a team of its own, next to
+that of the engine's thread. From then on, threads sleep at every barrier.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,16 @@ from mxopt.machine import libraries
 from mxopt.methods.method import Method
 from mxopt.methods.openmp import affinity
 
+# More elements than any array that MXNet allows by default.
+NEVER = 2**31 - 1
+
 affinity.install()
 
 
 class OpenMP(Method):
     """Sets the variables of the OpenMP standard and of Intel's runtime."""
 
-    switches = ("cpu_threads", "affinity", "openmp", "blocktime")
+    switches = ("cpu_threads", "affinity", "openmp", "blocktime", "copies")
 
     @classmethod
     def check(cls, plan):
@@ -35,6 +44,8 @@ class OpenMP(Method):
         variables = {}
         if plan.cpu_threads is not None:
             variables["OMP_NUM_THREADS"] = str(plan.cpu_threads)
+        if plan.copies == "serial":
+            variables["MXNET_CPU_PARALLEL_SIZE"] = str(NEVER)
         if plan.affinity == "compact" and plan.openmp != "intel":
             variables["OMP_PROC_BIND"] = "close"
             variables["OMP_PLACES"] = "cores"

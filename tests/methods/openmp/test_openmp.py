@@ -70,3 +70,26 @@ def test_compact_affinity_pins_operators_and_neither_python_nor_the_engine(openm
 def test_without_affinity_no_thread_is_pinned():
     found = masks(Plan(cpu_threads=2))
     assert all(cores == found["python"] for cores in found["threads"])
+
+
+TEAMS = """
+import os
+import mxopt, mxnet as mx
+
+a = mx.nd.ones((1000, 1000))
+mx.nd.Convolution(mx.nd.ones((8, 16, 64, 64)), mx.nd.ones((16, 16, 3, 3)), no_bias=True,
+                  kernel=(3, 3), num_filter=16).wait_to_read()
+a.wait_to_read()
+before = len(os.listdir("/proc/self/task"))
+assert a.asnumpy().sum() == mx.nd.array(a.asnumpy()).size == 1000 * 1000
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(machine.cpu().physical_cores < 2, reason="needs two cores")
+@pytest.mark.parametrize(("copies", "started"), [("parallel", 1), ("serial", 0)])
+def test_serial_copies_start_no_second_team_of_threads(copies, started):
+    environment = {**os.environ, **methods.environment(Plan(cpu_threads=2, copies=copies))}
+    said = subprocess.run([sys.executable, "-c", TEAMS], env=environment, text=True,
+                          capture_output=True, check=True).stdout  # fmt: skip
+    assert int(said.splitlines()[-1]) == started
