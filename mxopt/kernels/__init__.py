@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import ctypes
+
 from mxopt.core.errors import DeviceError
 
-_loaded = False
+_library: ctypes.CDLL | None = None
 
 
 def load() -> None:
@@ -17,8 +19,8 @@ def load() -> None:
     Raises:
         DeviceError: they cannot be compiled or loaded here; the message says why.
     """
-    global _loaded
-    if _loaded:
+    global _library
+    if _library:
         return
     import mxnet as mx
 
@@ -29,7 +31,7 @@ def load() -> None:
         mx.library.load(str(path), verbose=False)
     except mx.MXNetError as error:
         raise DeviceError(f"MXNet cannot load {path}; delete it and try again: {error}") from None
-    _loaded = True
+    _library = ctypes.CDLL(str(path))
 
 
 def multiplies_bfloat16() -> bool:
@@ -37,6 +39,11 @@ def multiplies_bfloat16() -> bool:
     import mxnet as mx
 
     return hasattr(mx.nd, "mxopt_dense")
+
+
+def multiplies_by_tiles() -> bool:
+    """Return whether ``mxopt_dense`` multiplies by tiles of Intel's AMX, and takes ``parts=3``."""
+    return available() and bool(_library.mxopt_multiplies_by_tiles())
 
 
 def available() -> bool:

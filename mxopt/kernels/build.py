@@ -9,6 +9,7 @@ and options, and the processor whose instructions it uses.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -34,7 +35,20 @@ def compiler() -> str | None:
 
 def flags() -> tuple[str, ...]:
     """Return the compiler's options: ``FLAGS``, and those in ``CXXFLAGS``."""
-    return (*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", "")))
+    without = ("-mno-amx-tile",) if "amx_tile" in instructions() and not tiles_allowed() else ()
+    return (*FLAGS, *without, *shlex.split(os.environ.get("CXXFLAGS", "")))
+
+
+def instructions() -> list[str]:
+    """Return the processor's instruction sets, as Linux names them; none if it does not say."""
+    found = re.search(r"^flags.*", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[0].split() if found else []
+
+
+def tiles_allowed() -> bool:
+    """Ask Linux whether this process may use the tile registers of Intel's AMX, and return it."""
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18  # in Linux's headers for x86_64
+    return ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data) == 0
 
 
 def library() -> Path:
@@ -46,8 +60,7 @@ def library() -> Path:
     digest = hashlib.sha256()
     for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
         digest.update(path.read_bytes())
-    instructions = re.search(r"^flags.*", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    digest.update(repr((flags(), compiler(), instructions and instructions[0])).encode())
+    digest.update(repr((flags(), compiler(), instructions())).encode())
     return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
 
 

@@ -121,17 +121,20 @@ def self_attention(F, projected, lengths, draws, **settings):
     return F.mxopt_attention(projected, lengths, draws, own=1, **settings)
 
 
-def dense(F, x, weight, bias=None):
-    """Return a dense layer's output (..., units), whose product rounds its factors to bfloat16.
+def dense(F, x, weight, bias=None, parts: int = 1):
+    """Return a dense layer's output (..., units), whose products are computed in bfloat16.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.
         x: (..., n) float32.
         weight: (units, n) float32.
         bias: (units,) float32, or None.
+        parts: how many bfloat16 stand for each float32: 1, which rounds it, or 3, whose sum it is
+            (where :func:`mxopt.kernels.multiplies_by_tiles`); the error is then at most that of
+            float32.
     """
     inputs = [F.identity(each) for each in (weight, bias) if each is not None]
-    return F.mxopt_dense(x, *inputs, no_bias=int(bias is None))
+    return F.mxopt_dense(x, *inputs, no_bias=int(bias is None), parts=parts)
 
 
 def draws(F, ones):

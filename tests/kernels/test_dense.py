@@ -1,4 +1,6 @@
-"""The dense layer in bfloat16 beside float32 products of factors rounded by NumPy."""
+"""The dense layer beside products of NumPy: of factors rounded to bfloat16, and of float32."""
+
+from functools import partial
 
 import mxnet as mx
 import numpy as np
@@ -10,6 +12,16 @@ from mxopt.kernels import operators
 
 if not (kernels.available() and kernels.multiplies_bfloat16()):
     pytest.skip("no compiler, or a processor without AVX512-BF16", allow_module_level=True)
+
+
+PARTS = [1, 3] if kernels.multiplies_by_tiles() else [1]
+
+
+def full(F, x, weight, bias):
+    return F.FullyConnected(
+        *filter(lambda each: each is not None, (x, weight, bias)), num_hidden=weight.shape[0],
+        no_bias=bias is None, flatten=False,
+    )  # fmt: skip
 
 
 def rounded(x):
@@ -33,15 +45,18 @@ def outputs_and_gradients(x, weight, bias, head, compute=operators.dense):
     return [y.asnumpy(), *(array.grad.asnumpy() for array in arrays)]
 
 
-def expected(x, weight, bias, head):
-    x, weight, head = (rounded(each.asnumpy()) for each in (x, weight, head))
+def expected(x, weight, bias, head, parts=1):
+    """What the kernel computes; of float64 with three parts."""
+    factors = rounded if parts == 1 else lambda values: values.astype(np.float64)
+    x, weight, head = (factors(each.asnumpy()) for each in (x, weight, head))
     y = x @ weight.T + (0 if bias is None else bias.asnumpy())
     flat = (-1, head.shape[-1])
     found = [y, head @ weight, head.reshape(flat).T @ x.reshape(-1, x.shape[-1])]
     return found if bias is None else [*found, None]
 
 
-# The sizes of blocks are 8 and 128 rows, 16 and 48 columns, 2, 32 and 1,024 elements of a sum.
+# The sizes of blocks are 8 and 128 rows, 16 and 48 columns, 2, 32 and 1,024 elements of a sum; with
+# tiles 16 and 32 rows and columns, 256 columns, 32, 256 and 512 elements.
 SIZES = [
     (1, 1, 1),
     (3, 2, 5),
@@ -55,28 +70,52 @@ SIZES = [
     (5, 1025, 64),
     (1030, 19, 18),
     (9, 2300, 20),
+    (40, 250, 530),
+    (70, 600, 300),
 ]
 
 
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize(("rows", "inputs", "units"), SIZES)
-def test_products_of_rounded_factors(rows, inputs, units, biased):
+def test_products_of_rounded_factors(rows, inputs, units, biased, parts):
     x, weight, head = drawn(rows, inputs), drawn(units, inputs, seed=1), drawn(rows, units, seed=2)
     bias = drawn(units, seed=3) if biased else None
-    found = outputs_and_gradients(x, weight, bias, head)
-    for ours, theirs in zip(expected(x, weight, bias, head), found):
+    compute = partial(operators.dense, parts=parts)
+    found = outputs_and_gradients(x, weight, bias, head, compute)
+    for ours, theirs in zip(expected(x, weight, bias, head, parts), found):
         if ours is None:  # the gradient of the bias is a sum in float32
             ours = head.asnumpy().sum(axis=0)
         np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-5 * max(1, np.abs(ours).max()))
 
 
-def test_beside_the_layer_of_mxnet():
-    def dense(F, x, weight, bias):
-        return F.FullyConnected(x, weight, bias, num_hidden=24, flatten=False)
+if 3 in PARTS:
 
+    @pytest.mark.parametrize("scale", [1.0, 1e-15, 1e15])
+    def test_three_parts_are_as_exact_as_float32(scale):
+        x, weight, head = drawn(300, 700), drawn(40, 700, seed=1), drawn(300, 40, seed=2)
+        x, head = x * scale, head * scale
+        exact = expected(x, weight, None, head, 3)
+        found = {
+            name: outputs_and_gradients(x, weight, None, head, compute)
+            for name, compute in {
+                "float32": full,
+                "parts": partial(operators.dense, parts=3),
+            }.items()
+        }
+        for position, right in enumerate(exact):
+            usual, ours = (
+                np.sqrt(np.mean((found[name][position].reshape(right.shape) - right) ** 2))
+                for name in ("float32", "parts")
+            )
+            assert 0 < ours < 1.2 * usual
+            assert ours < 1e-6 * np.sqrt(np.mean(right**2))
+
+
+def test_beside_the_layer_of_mxnet():
     x, weight, bias = drawn(3, 5, 64), drawn(24, 64, seed=1), drawn(24, seed=2)
     head = drawn(3, 5, 24, seed=3)
-    theirs = outputs_and_gradients(x, weight, bias, head, dense)
+    theirs = outputs_and_gradients(x, weight, bias, head, full)
     ours = outputs_and_gradients(x, weight, bias, head)
     *theirs, their_bias = theirs
     *ours, our_bias = ours
@@ -139,6 +178,12 @@ def test_gradients_are_added_where_they_should_be():
     np.testing.assert_allclose(bias.grad.asnumpy(), 12, rtol=1e-6)
     three = 3 * rounded(x.asnumpy()).sum(axis=0)
     np.testing.assert_allclose(weight.grad.asnumpy(), np.tile(three, (20, 1)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [0, 2, *({3} - {*PARTS})])
+def test_numbers_of_parts_that_it_cannot_compute_are_refused(parts):
+    with pytest.raises(mx.MXNetError, match="parts=1"):
+        operators.dense(nd, drawn(2, 5), drawn(3, 5), parts=parts).wait_to_read()
 
 
 def test_what_it_does_not_take_is_refused():

@@ -62,6 +62,15 @@ def test_another_source_or_compiler_is_another_library(monkeypatch, tmp_path):
     assert build.flags()[-2:] == ("-O1", "-DNAME=a b")
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tiles_are_left_out_where_linux_does_not_allow_them(allowed, monkeypatch):
+    monkeypatch.setattr(build, "instructions", lambda: ["fpu", "amx_tile"])
+    monkeypatch.setattr(build, "tiles_allowed", lambda: allowed)
+    assert ("-mno-amx-tile" in build.flags()) is not allowed
+    monkeypatch.setattr(build, "instructions", lambda: ["fpu"])  # older compilers do not know it
+    assert "-mno-amx-tile" not in build.flags()
+
+
 def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):
     path = build.library()
     path.parent.mkdir(parents=True)

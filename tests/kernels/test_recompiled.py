@@ -64,3 +64,9 @@ def test_without_avx512_and_without_avx(module, instructions, tmp_path):
     if not build.compiler():
         pytest.skip("no compiler")
     _passes(module, tmp_path, f"-march={instructions} -Wno-psabi")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not kernels.multiplies_by_tiles(), reason="a processor without AMX")
+def test_without_tiles(tmp_path):
+    _passes("test_dense.py", tmp_path, "-mno-amx-tile")

@@ -300,7 +300,3 @@ REGISTER_OP(mxopt_inverted_residual)
     .setInferShape(shapes);
 
 }  // namespace mxopt
-
-mxnet::ext::MXReturnValue initialize(int version) {
-  return version >= 10700 ? mxopt::MX_SUCCESS : mxopt::MX_FAIL;
-}

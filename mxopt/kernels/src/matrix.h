@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <vector>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace mxopt {
 
 // `Vector` is one register of the processor; g++ keeps wider ones on the stack. A product has `kRows`
@@ -32,6 +36,13 @@ inline long in_vectors(long count) { return (count + kLanes - 1) / kLanes * kLan
 // A distance of rows of so many floats, an odd number of vectors: rows at a multiple of 4 KB from each
 // other would be at the same places of a cache.
 inline long row_pitch(long count) { return (in_vectors(count) / kLanes | 1) * kLanes; }
+
+#if defined(__AVX512F__)
+// The first `count` of 16 lanes.
+inline __mmask16 first_lanes(long count) {
+  return count >= kLanes ? 0xffff : count <= 0 ? 0 : (1u << count) - 1;
+}
+#endif
 
 inline float sum(Vector v) {
   float total = 0;

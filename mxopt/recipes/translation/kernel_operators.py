@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 
+from mxopt import kernels
 from mxopt.kernels import operators
 from mxopt.recipes.translation.cpu_operators import Pass
 
@@ -28,15 +29,16 @@ class KernelPass(Pass):
 
     def __init__(self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False):
         super().__init__(F, lengths, (), units, heads, dropout)
-        self._bfloat16 = bfloat16
+        # How many bfloat16 stand for a float32 in large products; None: MXNet's operator.
+        self._parts = 1 if bfloat16 else 3 if kernels.multiplies_by_tiles() else None
         ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
         self._draws = operators.draws(F, ones)
         self._salts = itertools.count()
 
     def product(self, x, weight, units: int, bias=None):
         """Return a dense layer's output, computed in the chosen precision."""
-        if self._bfloat16:
-            return operators.dense(self.F, x, weight, bias)
+        if self._parts:
+            return operators.dense(self.F, x, weight, bias, self._parts)
         return self.dense(x, weight, units, bias)
 
     def padding(self, source, lengths):
