@@ -138,8 +138,11 @@ def test_nothing_of_the_workers_outlives_the_process(end, sees):
     pids = ours.recv()
     if end.startswith("SIG"):
         assert len(alive(pids)) == 2
-        os.kill(process.pid, getattr(signal, end))
-    process.join(10)
+    for _ in range(3):
+        if end.startswith("SIG") and process.exitcode is None:
+            # Once more if need be: Python ignores an interrupt while it deletes an object.
+            os.kill(process.pid, getattr(signal, end))
+        process.join(5)
     assert process.exitcode is not None
     within(10, lambda: not alive(pids))
     # MXNet names a segment after the process that made it.
