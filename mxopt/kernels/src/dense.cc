@@ -33,15 +33,11 @@ void multiply(const Side& left, const Side& right, const float* bias, float* to)
     const long end = by_rows ? right.lanes : std::min(right.lanes, (thread + 1) * share);
     for (long column = by_rows ? 0 : thread * share; rows > 0 && column < end; column += at_once) {
       const long wide = std::min(at_once, end - column);
-      packed.fit(right.depth, wide);
-      for (long group = 0; group < packed.groups(); ++group)
-        packed.take_group(group, {right.data + column * right.lane_step, right.lane_step,
-                                  right.depth_step});
-      float* const place = to + row * pitch + column;
-      for (long n = 0; bias && n < rows; ++n) std::copy_n(bias + column, wide, place + n * pitch);
+      packed.take(right.depth, wide, {right.data + column * right.lane_step, right.lane_step,
+                                      right.depth_step});
       product(rows, wide, right.depth,
-              {left.data + row * left.lane_step, left.lane_step, left.depth_step}, packed, place,
-              pitch, bias);
+              {left.data + row * left.lane_step, left.lane_step, left.depth_step}, packed,
+              bias ? bias + column : nullptr, to + row * pitch + column, pitch);
     }
   }
 }

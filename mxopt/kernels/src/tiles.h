@@ -148,20 +148,19 @@ inline void pack(long lanes, long deep, Strided from, bool by_lane, Tile* to) {
 template <int parts>
 class TiledRight {
  public:
-  // Makes space for a matrix, which `take_group` fills.
-  void fit(long depth, long columns) {
+  // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]:
+  // some rows of all columns after the other, since each line of it may be in a page of its own.
+  void take(long depth, long columns, Strided from) {
     depth_ = depth, columns_ = columns;
     const size_t count = groups() * group_tiles();
     if (tiles_.size() < count) tiles_.resize(count);
-  }
-
-  // Takes 16 columns of a matrix whose element (k, column) is data[column * rows + k * columns].
-  void take_group(long group, Strided matrix) {
-    Tile* to = tiles_.data() + group * group_tiles();
-    const float* data = matrix.data + group * kTileSide * matrix.rows;
-    for (long k = 0; k < depth_; k += kTileDeep, to += parts)
-      pack<parts>(columns_ - group * kTileSide, depth_ - k,
-                  {data + k * matrix.columns, matrix.rows, matrix.columns}, false, to);
+    for (long k = 0; k < depth; k += kTileDeep)
+      for (long group = 0; group < groups(); ++group) {
+        const long column = group * kTileSide;
+        pack<parts>(columns - column, depth - k,
+                    {from.data + column * from.rows + k * from.columns, from.rows, from.columns},
+                    false, tiles_.data() + group * group_tiles() + k / kTileDeep * parts);
+      }
   }
 
   long groups() const { return (columns_ + kTileSide - 1) / kTileSide; }
@@ -223,22 +222,25 @@ inline void tile_product(long blocks, const Tile* a, long a_apart, const Tile* b
   if (R > 1 && C > 1) tile_store<3>(sums + 3, 64);
 }
 
-// Writes up to 32 rows and columns of sums to c, or adds them.
-inline void give_sums(const Tile* sums, long rows, long columns, float* c, long ldc, bool add) {
-  for (long row = 0; row < rows; ++row, c += ldc)
+// Writes up to 32 rows and columns of sums to c, or adds them to what `start` has, with rows `pitch`
+// apart; with a pitch of 0 the rows start from the same.
+inline void give_sums(const Tile* sums, long rows, long columns, const float* start, long pitch,
+                      float* c, long ldc) {
+  for (long row = 0; row < rows; ++row)
     for (long group = 0; group * kTileSide < columns; ++group) {
       const __mmask16 mask = first_lanes(columns - group * kTileSide);
       __m512 sum = _mm512_load_ps(sums[row / kTileSide * 2 + group].pairs[row % kTileSide]);
-      float* to = c + group * kTileSide;
-      if (add) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, to));
-      _mm512_mask_storeu_ps(to, mask, sum);
+      const long at = group * kTileSide;
+      if (start)
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, start + row * pitch + at));
+      _mm512_mask_storeu_ps(c + row * ldc + at, mask, sum);
     }
 }
 
-// c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b.
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus `bias` (columns) if there is one.
 template <int parts>
 inline void product(long rows, long columns, long depth, Strided a, const TiledRight<parts>& b,
-                    float* c, long ldc, bool add) {
+                    const float* bias, float* c, long ldc) {
   constexpr long kSome = 2 * kTileSide;  // rows, and columns, of four tiles
   constexpr long kAtOnce = 512;          // elements of a row of a, whose tiles L2 holds beside b's
   constexpr long kGroup = kAtOnce / kTileDeep * parts;
@@ -249,8 +251,8 @@ inline void product(long rows, long columns, long depth, Strided a, const TiledR
     const long deep = std::min(kAtOnce, depth - k), blocks = (deep + kTileDeep - 1) / kTileDeep;
     for (long row = 0; row < rows; row += kSome) {
       const long some = std::min(kSome, rows - row);
-      for (long down = 0; down < some; down += kTileSide)
-        for (long n = 0; n < blocks; ++n)
+      for (long n = 0; n < blocks; ++n)
+        for (long down = 0; down < some; down += kTileSide)
           pack<parts>(some - down, deep - n * kTileDeep,
                       {a.data + (row + down) * a.rows + (k + n * kTileDeep) * a.columns, a.rows,
                        a.columns},
@@ -261,8 +263,9 @@ inline void product(long rows, long columns, long depth, Strided a, const TiledR
                                   : (wide ? tile_product<parts, 1, 2> : tile_product<parts, 1, 1>);
         Tile sums[4];
         compute(blocks, left.data(), kGroup, b.at(column / kTileSide, k), b.group_tiles(), sums);
-        give_sums(sums, some, std::min(kSome, columns - column), c + row * ldc + column, ldc,
-                  add || k > 0);
+        float* const to = c + row * ldc + column;
+        const float* start = k > 0 ? to : bias ? bias + column : nullptr;
+        give_sums(sums, some, std::min(kSome, columns - column), start, k > 0 ? ldc : 0, to, ldc);
       }
     }
     k += kAtOnce;
