@@ -14,7 +14,7 @@
 namespace mxopt {
 
 constexpr long kPairLanes = 16;
-constexpr int kTileRows = 8, kTileVectors = 3;  // 24 registers of sums
+constexpr int kSumRows = 8, kSumVectors = 3;  // 24 registers of sums
 constexpr long kBlockRows = 128;                // rows of the left matrix that are packed at once,
 constexpr long kBlockPairs = 512;               // and so many pairs of each: 256 KiB, in L2
 
@@ -33,6 +33,13 @@ struct Side {
   long pairs() const { return (depth + 1) / 2; }
 };
 
+// Rounds pairs of an even element, in the lower half of the bits, and an odd one.
+inline __m512i rounded_pairs(__m512 even, __m512 odd) {
+  const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(even));
+  const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(odd));
+  return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+}
+
 // Rounds the pairs `from` to `from + count` of one group of 16 lanes; what is missing becomes 0.
 inline void pack(const Side& side, long group, long from, long count, Pairs* to) {
   const long lanes = std::min(kPairLanes, side.lanes - group * kPairLanes);
@@ -44,9 +51,7 @@ inline void pack(const Side& side, long group, long from, long count, Pairs* to)
       const __m512 even = _mm512_maskz_loadu_ps(mask, data + k * side.depth_step);
       const __m512 odd = k + 1 < side.depth
           ? _mm512_maskz_loadu_ps(mask, data + (k + 1) * side.depth_step) : _mm512_setzero_ps();
-      const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(even));
-      const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(odd));
-      _mm512_store_si512(to + pair, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+      _mm512_store_si512(to + pair, rounded_pairs(even, odd));
     }
     return;
   }
@@ -66,15 +71,16 @@ inline void pack(const Side& side, long group, long from, long count, Pairs* to)
   }
 }
 
-// A tile of kTileRows x V * 16 of the product: the rows from `row` on of a group of the left matrix,
+// Computes kSumRows x V * 16 of the product: the rows from `row` on of a group of the left matrix,
 // and V groups of the right one that lie `apart`. Adds to what `start` has, if it is given, and
 // writes `rows` rows and `columns` columns.
 template <int V>
-inline void tile(long pairs, const Pairs* left, int row, const Pairs* right, long apart,
-          const float* start, long start_pitch, float* to, long pitch, long rows, long columns) {
-  __m512 sums[kTileRows][V];
+inline void sums_of(long pairs, const Pairs* left, int row, const Pairs* right, long apart,
+                    const float* start, long start_pitch, float* to, long pitch, long rows,
+                    long columns) {
+  __m512 sums[kSumRows][V];
 #pragma GCC unroll 8
-  for (int r = 0; r < kTileRows; ++r)
+  for (int r = 0; r < kSumRows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) sums[r][v] = _mm512_setzero_ps();
   for (long pair = 0; pair < pairs; ++pair) {
@@ -82,14 +88,14 @@ inline void tile(long pairs, const Pairs* left, int row, const Pairs* right, lon
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) factors[v] = (__m512bh)_mm512_load_si512(right + v * apart + pair);
 #pragma GCC unroll 8
-    for (int r = 0; r < kTileRows; ++r) {
+    for (int r = 0; r < kSumRows; ++r) {
       const __m512bh factor = (__m512bh)_mm512_set1_epi32(left[pair].lane[row + r]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], factor, factors[v]);
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int r = 0; r < kSumRows; ++r) {
     if (r >= rows) break;
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
@@ -127,16 +133,16 @@ inline void multiply(const Side& left, const Side& right, const float* bias, flo
         const long count = std::min(kBlockPairs, pairs - from);
         for (long group = 0; group * kPairLanes < rows; ++group)
           pack(left, block / kPairLanes + group, from, count, own + group * count);
-        for (long group = 0; group < right.groups(); group += kTileVectors) {
-          const long vectors = std::min<long>(kTileVectors, right.groups() - group);
-          const auto compute = vectors == 3 ? tile<3> : vectors == 2 ? tile<2> : tile<1>;
+        for (long group = 0; group < right.groups(); group += kSumVectors) {
+          const long vectors = std::min<long>(kSumVectors, right.groups() - group);
+          const auto compute = vectors == 3 ? sums_of<3> : vectors == 2 ? sums_of<2> : sums_of<1>;
           const long column = group * kPairLanes;
-          for (long row = 0; row < rows; row += kTileRows) {
+          for (long row = 0; row < rows; row += kSumRows) {
             float* place = to + (block + row) * pitch + column;
             const float* start = from ? place : bias ? bias + column : nullptr;
             compute(count, own + row / kPairLanes * count, row % kPairLanes,
                     packed + group * pairs + from, pairs, start, from ? pitch : 0, place, pitch,
-                    std::min<long>(kTileRows, rows - row), pitch - column);
+                    std::min<long>(kSumRows, rows - row), pitch - column);
           }
         }
       }

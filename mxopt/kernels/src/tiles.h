@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "matrix.h"
+#include "pairs.h"
 
 namespace mxopt {
 
@@ -76,9 +77,7 @@ inline __m512i next_part(__m512& x, bool last) {
 template <int parts>
 inline void split_pairs(__m512 even, __m512 odd, uint32_t* to, long step) {
   if (parts == 1) {
-    const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(even));
-    const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(odd));
-    _mm512_store_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    _mm512_store_si512(to, rounded_pairs(even, odd));
     return;
   }
 #pragma GCC unroll 3
