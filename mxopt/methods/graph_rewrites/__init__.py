@@ -14,6 +14,7 @@ NAMES = (
     "pad_channels",
     "relu6",
     "pool_first",
+    "resize_by_products",
 )
 # On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
 # so that training did not become faster; and what needs a compiler.
@@ -24,7 +25,7 @@ def chosen(switch: str) -> tuple[str, ...]:
     """Return the names of the rewrites that a value of the switch selects.
 
     >>> chosen("usual")
-    ('dead_taps', 'pad_channels', 'relu6', 'pool_first')
+    ('dead_taps', 'pad_channels', 'relu6', 'pool_first', 'resize_by_products')
 
     Raises:
         PlanError: the value has a name that does not exist.

@@ -28,6 +28,7 @@ from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
+from mxopt.methods.graph_rewrites.resize_by_products import resize_by_products
 
 TOLERANCE = 1e-4
 _CHANGES = (
@@ -38,6 +39,7 @@ _CHANGES = (
     whole_blocks,
     bounded_relu,
     pool_first,
+    resize_by_products,
 )
 REWRITES = dict(zip(NAMES, _CHANGES))
 

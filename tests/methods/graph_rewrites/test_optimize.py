@@ -58,6 +58,41 @@ def test_maxima_before_relu_change_neither_outputs_nor_gradients(pool):
     assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
 
 
+@pytest.mark.parametrize(("sides", "size"), [
+    ((4, 5), {"height": 9, "width": 7}),
+    ((5, 4), {"height": 3, "width": 1}),
+    ((1, 6), {"height": 8, "width": 6}),
+    ((5, 3), {"scale_height": 2.5, "scale_width": 4}),
+])  # fmt: skip
+def test_resizing_by_products_changes_neither_outputs_nor_gradients(sides, size):
+    class Resized(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2D(3, 1, in_channels=2)
+
+        def hybrid_forward(self, F, x):
+            return F.contrib.BilinearResize2D(self.layer(x), **size)
+
+    net = Resized()
+    net.initialize(mx.init.Normal(1))
+    x = nd.random.normal(shape=(2, 2, *sides))
+    fast = optimize(net, x)
+    (what,) = fast.changes["bilinear resizing by matrix products"]
+    assert what == "{} x {} to {} x {}".format(*sides, *net(x).shape[2:])
+    fast.hybridize(static_alloc=True, static_shape=True)
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
+
+
+def test_resizing_by_other_rules_is_kept():
+    class Resized(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            centred = F.contrib.BilinearResize2D(x, height=8, width=8, align_corners=False)
+            return F.contrib.BilinearResize2D(centred, x, mode="like")
+
+    assert optimize(Resized(), nd.ones((1, 1, 4, 4))).changes == {}
+
+
 def test_means_and_activations_that_are_read_twice_are_kept():
     class Twice(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
