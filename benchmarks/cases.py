@@ -42,7 +42,7 @@ STEPS = {
             "optimized": {"graph_rewrites": "usual"},
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "copies": SERIAL,
-            "kernels": {"graph_rewrites": "usual+fewer_products"},
+            "kernels": {"graph_rewrites": "usual+fewer_products+plain_layout"},
         },
         "dropped": {"huge": {**HUGE, "hybridize": "yes"}},
         "peer": "ResNetDeepLab",

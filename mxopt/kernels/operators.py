@@ -56,6 +56,37 @@ def seen_taps(F, x, *weights, dilations, mean: bool = False):
     return F.mxopt_seen_taps(x, *map(F.identity, weights), dilations=dilations, mean=int(mean))
 
 
+def pointwise(F, x, weight):
+    """Return a 1 x 1 convolution at stride 1, by tiles (:func:`mxopt.kernels.multiplies_by_tiles`).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (samples, channels, height, width) float32.
+        weight: (filters, channels, 1, 1).
+    """
+    return F.mxopt_pointwise(x, F.identity(weight))
+
+
+def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, **settings):
+    """Return ``relu(norm(x) + other)``, where norm is batch normalisation.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (samples, channels, height, width) float32.
+        gamma: (channels,).
+        beta: (channels,).
+        mean: (channels,), the running mean, which is updated in training.
+        variance: (channels,), the running variance, likewise.
+        draws: as for :func:`residual_norm`.
+        other: array like x, or None.
+        **settings: ``relu`` (0 to leave it out), ``epsilon`` and ``momentum``.
+    """
+    more = [] if other is None else [other]
+    identity = F.identity
+    return F.mxopt_batch_norm(x, identity(gamma), identity(beta), mean, variance, draws, *more,
+                              added=len(more), **settings)  # fmt: skip
+
+
 def residual_norm(F, x, change, gamma, beta, draws, **settings):
     """Return ``LayerNorm(x + Dropout(change))``, over the last axis.
 
@@ -130,7 +161,7 @@ def dense(F, x, weight, bias=None, parts: int = 1):
         weight: (units, n) float32.
         bias: (units,) float32, or None.
         parts: how many bfloat16 stand for each float32: 1, which rounds it, or 3, whose sum it is
-            (where :func:`mxopt.kernels.multiplies_by_tiles`); the error is then at most that of
+            (where :func:`mxopt.kernels.multiplies_by_tiles`); the error is then about that of
             float32.
     """
     inputs = [F.identity(each) for each in (weight, bias) if each is not None]

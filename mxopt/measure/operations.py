@@ -86,7 +86,7 @@ def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
         expanded = _size(inputs[0]) * first[0][0] if first else 0
         pixels = output[0] * _size(output[2:])
         return expanded + pixels * (_size(depthwise) + _size(projection))
-    if kind == "mxopt_winograd":  # as of a usual convolution
+    if kind in ("mxopt_pointwise", "mxopt_winograd"):  # as of a usual convolution
         return _size(output) * _size(inputs[1][1:])
     if kind == "mxopt_seen_taps":
         samples, _, *sides = inputs[0]

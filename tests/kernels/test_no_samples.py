@@ -38,6 +38,15 @@ def dense(x, weight, bias):
     return operators.dense(nd, x, weight, bias)
 
 
+def batch_norm(x, gamma, beta, other):
+    running = nd.ones(4), nd.ones(4)
+    return operators.batch_norm(nd, x, gamma, beta, *running, 2 * NONE, other)
+
+
+def pointwise(x, weight):
+    return operators.pointwise(nd, x, weight)
+
+
 def winograd(x, weight):
     return operators.winograd(nd, x, weight, dilation=2)
 
@@ -51,6 +60,8 @@ CASES = [
     (block, [(0, 4, 5, 6), (8, 4, 1, 1), (8,), (8, 1, 3, 3), (8,), (4, 8, 1, 1), (4,)],
      (0, 4, 5, 6)),
     (plain_block, [(0, 4, 5, 6), (4, 1, 3, 3), (4,), (3, 4, 1, 1), (3,)], (0, 3, 3, 3)),
+    (batch_norm, [(0, 4, 5, 6), (4,), (4,), (0, 4, 5, 6)], (0, 4, 5, 6)),
+    (batch_norm, [(2, 4, 0, 6), (4,), (4,), (2, 4, 0, 6)], (2, 4, 0, 6)),
     (winograd, [(0, 4, 5, 6), (3, 4, 3, 3)], (0, 3, 5, 6)),
     (winograd, [(2, 4, 0, 6), (3, 4, 3, 3)], (2, 3, 0, 6)),
     (winograd, [(2, 4, 5, 0), (3, 4, 3, 3)], (2, 3, 5, 0)),
@@ -61,6 +72,9 @@ CASES = [
 ]  # fmt: skip
 if kernels.multiplies_bfloat16():
     CASES.append((dense, [(0, 7, 33), (20, 33), (20,)], (0, 7, 20)))
+if kernels.multiplies_by_tiles():
+    CASES.append((pointwise, [(0, 4, 5, 6), (3, 4, 1, 1)], (0, 3, 5, 6)))
+    CASES.append((pointwise, [(2, 4, 0, 6), (3, 4, 1, 1)], (2, 3, 0, 6)))
 
 
 @pytest.mark.parametrize(("compute", "shapes", "output"), CASES)

@@ -13,6 +13,7 @@ from mxopt.kernels import build
 
 HERE = Path(__file__).parent
 PORTABLE = [
+    "test_batch_norm.py",
     "test_convolutions.py",
     "test_inverted_residual.py",
     "test_no_samples.py",
@@ -21,6 +22,8 @@ PORTABLE = [
 MODULES = [*PORTABLE]
 if kernels.available() and kernels.multiplies_bfloat16():
     MODULES.append("test_dense.py")
+if kernels.available() and kernels.multiplies_by_tiles():
+    MODULES.append("test_pointwise.py")
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
 
 

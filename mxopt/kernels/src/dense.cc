@@ -37,7 +37,7 @@ void multiply(const Side& left, const Side& right, const float* bias, float* to)
                                       right.depth_step});
       product(rows, wide, right.depth,
               {left.data + row * left.lane_step, left.lane_step, left.depth_step}, packed,
-              bias ? bias + column : nullptr, to + row * pitch + column, pitch);
+              bias ? bias + column : nullptr, 0, to + row * pitch + column, pitch);
     }
   }
 }

@@ -236,10 +236,11 @@ inline void give_sums(const Tile* sums, long rows, long columns, const float* st
     }
 }
 
-// c (rows, columns) = a (rows, depth) b (depth, columns), plus `bias` (columns) if there is one.
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus `start` if it is given: as give_sums
+// reads it, a bias with a pitch of 0, or c itself with ldc.
 template <int parts>
 inline void product(long rows, long columns, long depth, Strided a, const TiledRight<parts>& b,
-                    const float* bias, float* c, long ldc) {
+                    const float* start, long pitch, float* c, long ldc) {
   constexpr long kSome = 2 * kTileSide;  // rows, and columns, of four tiles
   constexpr long kAtOnce = 512;          // elements of a row of a, whose tiles L2 holds beside b's
   constexpr long kGroup = kAtOnce / kTileDeep * parts;
@@ -263,8 +264,8 @@ inline void product(long rows, long columns, long depth, Strided a, const TiledR
         Tile sums[4];
         compute(blocks, left.data(), kGroup, b.at(column / kTileSide, k), b.group_tiles(), sums);
         float* const to = c + row * ldc + column;
-        const float* start = k > 0 ? to : bias ? bias + column : nullptr;
-        give_sums(sums, some, std::min(kSome, columns - column), start, k > 0 ? ldc : 0, to, ldc);
+        const float* from = k > 0 ? to : start ? start + row * pitch + column : nullptr;
+        give_sums(sums, some, std::min(kSome, columns - column), from, k > 0 ? ldc : pitch, to, ldc);
       }
     }
     k += kAtOnce;

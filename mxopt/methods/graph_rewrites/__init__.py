@@ -10,6 +10,7 @@ NAMES = (
     "fold_batch_norm",
     "inverted_residual",
     "fewer_products",
+    "plain_layout",
     "dead_taps",
     "pad_channels",
     "relu6",
@@ -18,7 +19,7 @@ NAMES = (
 )
 # On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
 # so that training did not become faster; and what needs a compiler.
-USUAL, KERNELS = NAMES[3:], NAMES[1:3]
+USUAL, KERNELS = NAMES[4:], NAMES[1:4]
 
 
 def chosen(switch: str) -> tuple[str, ...]:

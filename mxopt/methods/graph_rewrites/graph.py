@@ -13,6 +13,7 @@ import mxnet as mx
 from mxnet import gluon, nd
 
 from mxopt.core.errors import PlanError
+from mxopt.kernels.operators import DRAWS
 
 Output = tuple  # (node number, which of its outputs)
 
@@ -36,7 +37,7 @@ class Graph:
     shapes: dict[Output, tuple] = field(default_factory=dict)
     kept: dict[int, int] = field(default_factory=dict)
     changed: dict[Output, Output] = field(default_factory=dict)
-    _constants: dict[tuple, Output] = field(default_factory=dict)
+    _constants: dict[tuple | str, Output] = field(default_factory=dict)
 
     def add(self, op: str, name: str, *inputs: Output, **attributes) -> Output:
         """Append a node and return its first output.
@@ -86,6 +87,14 @@ class Graph:
             self._constants[shape, value] = self.add("_full", name, shape=shape, value=value,
                                                      dtype="float32")  # fmt: skip
         return self._constants[shape, value]
+
+    def draws(self) -> Output:
+        """Return what tells operators of :mod:`mxopt.kernels` whether MXNet trains."""
+        if "draws" not in self._constants:
+            ones = self.full((DRAWS,), 1)
+            drawn = self.add("Dropout", "draws_dropout", ones, p=0.5)
+            self._constants["draws"] = self.add("BlockGrad", "draws", drawn)
+        return self._constants["draws"]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
 from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
+from mxopt.methods.graph_rewrites.plain_layout import plain_layout
 from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 from mxopt.methods.graph_rewrites.resize_by_products import resize_by_products
@@ -35,6 +36,7 @@ _CHANGES = (
     fixed_norm,
     fused_block,
     fewer_products,
+    plain_layout,
     unseen_taps,
     whole_blocks,
     bounded_relu,

@@ -180,3 +180,103 @@ def test_other_convolutions_are_kept(how):
     net.initialize()
     fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products"])
     assert not fast.changes
+
+
+class Bottleneck(gluon.HybridBlock):
+    """A block of ResNet-50, and what is beside it."""
+
+    def __init__(self, channels=128, strides=1, **norm):
+        super().__init__()
+        how = {"use_bias": False, "in_channels": 128}
+        self.down = gluon.nn.HybridSequential()
+        self.down.add(gluon.nn.Conv2D(128, 1, **how), gluon.nn.BatchNorm(in_channels=128))
+        self.first = gluon.nn.Conv2D(channels, 1, strides, **how)
+        self.middle = gluon.nn.Conv2D(128, 3, padding=1, use_bias=False, in_channels=channels)
+        self.last = gluon.nn.Conv2D(128, 1, **how)
+        for name, width in (("one", channels), ("two", 128), ("three", 128)):
+            setattr(self, f"norm_{name}", gluon.nn.BatchNorm(in_channels=width, **norm))
+
+    def hybrid_forward(self, F, x):
+        y = F.Activation(self.norm_one(self.first(x)), "relu")
+        y = F.relu(self.norm_two(self.middle(y)))
+        return F.relu(self.norm_three(self.last(y)) + self.down(x)) + 1
+
+
+def bottleneck(**how):
+    net = Bottleneck(**how)
+    net.initialize(mx.init.Xavier())
+    x = nd.random.normal(shape=(2, 128, 8, 9))
+    return net, x, optimize(net, x, rewrites=["fewer_products", "plain_layout"], adds=False)
+
+
+def operators_of(fast):
+    return [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_block_in_the_plain_layout(static):
+    net, x, fast = bottleneck()
+    tiles = kernels.multiplies_by_tiles()
+    names = operators_of(fast)
+    assert names.count("mxopt_pointwise") == (3 if tiles else 0)
+    assert names.count("mxopt_batch_norm") == (4 if tiles else 1)
+    assert names.count("relu") + names.count("Activation") == (0 if tiles else 2)
+    assert names.count("elemwise_add") + names.count("_plus") == (0 if tiles else 1)
+    fast.hybridize(static_alloc=static, static_shape=static)
+    parameters = net.collect_params()
+    plain = gradients(net, x, parameters)
+    running = {name: p.data().copy() for name, p in parameters.items() if "running" in name}
+    for name, values in running.items():
+        parameters[name].set_data(nd.zeros_like(values) + ("var" in name))
+    assert_same(plain, gradients(fast, x, parameters))
+    for name, values in running.items():
+        assert float((parameters[name].data() - values).abs().max().asscalar()) < 1e-5
+    assert float((fast(x) - net(x)).abs().max().asscalar()) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "how", [{"strides": 2}, {"groups": 2}, {"padding": 1}, {"use_bias": True}, {"channels": 32}]
+)
+def test_other_1_x_1_convolutions_are_kept(how):
+    how = {"channels": 128, "use_bias": False, **how}
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(kernel_size=1, in_channels=128, **how), gluon.nn.BatchNorm())
+    net.initialize()
+    fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["plain_layout"])
+    assert not fast.changes
+
+
+@pytest.mark.parametrize("how", [{"scale": False}, {"use_global_stats": True}])
+def test_other_batch_norms_are_kept(how):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(128, 3, padding=1, use_bias=False, in_channels=128))
+    net.add(gluon.nn.BatchNorm(in_channels=128, **how), gluon.nn.Activation("relu"))
+    net.initialize()
+    fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products", "plain_layout"])
+    assert operators_of(fast).count("BatchNorm") == 1
+    assert operators_of(fast).count("mxopt_batch_norm") == 0
+
+
+class ReadTwice(gluon.HybridBlock):
+    """Two batch norms, of which one is read twice; and the sum of one with itself."""
+
+    def __init__(self):
+        super().__init__()
+        for name in ("first", "second"):
+            setattr(self, name, gluon.nn.Conv2D(128, 3, padding=1, use_bias=False, in_channels=128))
+            setattr(self, f"norm_{name}", gluon.nn.BatchNorm(in_channels=128))
+
+    def hybrid_forward(self, F, x):
+        y, z = self.norm_first(self.first(x)), self.norm_second(self.second(x))
+        return F.relu(y) * (y + 1) + F.relu(z + z)
+
+
+def test_a_batch_norm_that_is_read_twice_keeps_what_is_after_it():
+    net = ReadTwice()
+    net.initialize(mx.init.Xavier())
+    x = nd.random.normal(shape=(2, 128, 8, 9))
+    fast = optimize(net, x, rewrites=["fewer_products", "plain_layout"])
+    names = operators_of(fast)
+    assert (names.count("mxopt_batch_norm"), names.count("relu")) == (2, 2)
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
