@@ -99,9 +99,9 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   for (long channel = 0; channel < own.channels; ++channel) {
     float mean, inverse;
     const float variance = own.statistics(channel, &mean, &inverse);
-    const float scale = own.gamma[channel] * inverse, shift = own.beta[channel] - mean * scale;
+    const float scale = own.gamma[channel] * inverse, shift = own.beta[channel];
     own.for_channel(channel, [&](long n, auto zero) {
-      auto v = get(own.x + n, zero) * scale + shift;
+      auto v = (get(own.x + n, zero) - mean) * scale + shift;
       if (own.other) v += get(own.other + n, zero);
       put(y + n, own.relu ? (v > 0 ? v : zero) : v);
     });
