@@ -30,6 +30,17 @@ def row(rows: list[Check], name: str) -> Check:
     return next(each for each in rows if each.name == name)
 
 
+def test_a_missing_package_does_not_end_the_examination(monkeypatch):
+    def reachable(name):
+        raise ModuleNotFoundError("No module named 'pooch'", name="pooch")
+
+    monkeypatch.setattr(datasets, "reachable", reachable)
+    rows, _ = doctor.examine("cpu")
+    found = [each for each in rows if "No module named 'pooch'; pip install pooch" in each.found]
+    assert len(found) >= len(datasets.SOURCES)
+    assert all(each.status != OK for each in found)
+
+
 # -- rows about software ---------------------------------------------------------------------------
 
 

@@ -101,8 +101,11 @@ def _look_for_data() -> dict[str, tuple[bool, str]]:
     from mxopt import data as datasets
 
     names = list(datasets.SOURCES)
-    with ThreadPoolExecutor(len(names)) as pool:  # each may wait for an unreachable address
-        return dict(zip(names, pool.map(datasets.reachable, names)))
+    try:
+        with ThreadPoolExecutor(len(names)) as pool:  # each may wait for an unreachable address
+            return dict(zip(names, pool.map(datasets.reachable, names)))
+    except ImportError as error:  # a package is missing, which must not end the examination
+        return dict.fromkeys(names, (False, f"{error}; pip install {error.name} first"))
 
 
 def table(rows: list[Check]) -> Table:
