@@ -25,7 +25,12 @@ from mxopt.data.sources import cache_folder
 SOURCES = Path(__file__).with_name("src")
 # As fast as the processor allows, with the results of IEEE arithmetic but for fused multiply-adds.
 # MXNet's wheel is linked to the system's libgomp, so both use one OpenMP runtime.
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-fPIC", "-shared")
+FLAGS = (
+    *("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-fPIC", "-shared"),
+    # Some compilers link libstdc++ statically. If its symbols could be bound to those of another
+    # one in the process, the first text that is formatted would end it.
+    "-Wl,--exclude-libs,ALL",
+)
 
 
 def compiler() -> str | None:
