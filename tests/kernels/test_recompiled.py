@@ -70,6 +70,17 @@ def test_without_avx512_and_without_avx(module, instructions, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_a_static_libstdcxx_stays_inside(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXXFLAGS", "-O0 -static-libstdc++")
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path))
+    listed = ["nm", "-D", "--defined-only", str(build.build())]
+    symbols = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    assert "_opCallFCompute" in symbols
+    assert "_ZNSt6locale7classicEv" not in symbols
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.multiplies_by_tiles(), reason="a processor without AMX")
 def test_without_tiles(tmp_path):
     _passes("test_dense.py", tmp_path, "-mno-amx-tile")

@@ -46,7 +46,7 @@ struct Norm {
   float *running_mean, *running_variance;
   long images, channels, pixels;
   float epsilon, momentum;
-  bool relu, trains;
+  bool relu, training;
 
   Norm(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
     const auto data = [&](Input input) { return tensors[first + input].data<float>(); };
@@ -58,8 +58,7 @@ struct Norm {
     epsilon = attribute(attributes, "epsilon", 1e-5);
     momentum = attribute(attributes, "momentum", 0.9);
     relu = attribute(attributes, "relu", 1);
-    const float* draws = data(kDrawn);
-    trains = std::any_of(draws, draws + kDraws, [](float draw) { return draw != 1; });
+    training = trains(data(kDrawn));
   }
 
   // Calls `use(n, zero)` with all numbers n of a channel, as for_numbers does.
@@ -71,20 +70,22 @@ struct Norm {
     }
   }
 
+  // How many numbers a channel has; 1 if there are none, to divide by.
+  float count() const { return std::max(1L, images * pixels); }
+
   // Writes the mean that a channel is normalised with, and 1 / its deviation; returns the variance.
   float statistics(long channel, float* mean, float* inverse) const {
     float variance = running_variance[channel];
     *mean = running_mean[channel];
-    if (trains) {
-      const float count = std::max(1L, images * pixels);
+    if (training) {
       Total total, squares;
       for_channel(channel, [&](long n, auto zero) { total += get(x + n, zero); });
-      *mean = total.value() / count;
+      *mean = total.value() / count();
       for_channel(channel, [&](long n, auto zero) {
         const auto distance = get(x + n, zero) - *mean;
         squares += distance * distance;
       });
-      variance = squares.value() / count;
+      variance = squares.value() / count();
     }
     *inverse = 1 / std::sqrt(variance + epsilon);
     return variance;
@@ -105,7 +106,7 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
       if (own.other) v += get(own.other + n, zero);
       put(y + n, own.relu ? (v > 0 ? v : zero) : v);
     });
-    if (!own.trains) continue;
+    if (!own.training) continue;
     float &running = own.running_mean[channel], &spread = own.running_variance[channel];
     running = own.momentum * running + (1 - own.momentum) * mean;
     spread = own.momentum * spread + (1 - own.momentum) * variance;
@@ -119,7 +120,6 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   const float *dy = (*inputs)[0].data<float>(), *y = inputs->back().data<float>();
   std::vector<float*> to;
   for (auto& tensor : *outputs) to.push_back(tensor.data<float>());
-  const float count = std::max(1L, own.images * own.pixels);
 #pragma omp parallel for schedule(static)
   for (long channel = 0; channel < own.channels; ++channel) {
     float mean, inverse;
@@ -138,8 +138,8 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
     const float scale = own.gamma[channel] * inverse;
     to[kGamma][channel] = along.value() * inverse;
     to[kBeta][channel] = total.value();
-    const float centre = own.trains ? total.value() / count : 0;
-    const float slope = own.trains ? along.value() * inverse * inverse / count : 0;
+    const float centre = own.training ? total.value() / own.count() : 0;
+    const float slope = own.training ? along.value() * inverse * inverse / own.count() : 0;
     own.for_channel(channel, [&](long n, auto zero) {
       const auto d = own.other ? get(to[kOther] + n, zero) : gradient(n, zero);
       put(to[kX] + n, scale * (d - centre - slope * (get(own.x + n, zero) - mean)));

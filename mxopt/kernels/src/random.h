@@ -24,17 +24,16 @@ inline Bits scrambled(Bits x) {
 // Operators of a library do not learn whether MXNet trains. They are given 64 ones that went through
 // MXNet's own Dropout with probability 1/2: in training each is 0 or 2, which makes a seed that
 // depends on MXNet's generator, and in prediction all are 1.
+inline bool trains(const float* draws) { return draws[0] != 1.0f; }
+
+// Dropout of elements, by what these draws say.
 class Dropout {
  public:
   // `salt` tells operators apart that are given the same draws.
   Dropout(const float* draws, float probability, long salt) : scale_(1 / (1 - probability)) {
     uint64_t seed = 0;
-    bool trains = false;
-    for (int bit = 0; bit < kDraws; ++bit) {
-      trains = trains || draws[bit] != 1.0f;
-      seed = seed << 1 | (draws[bit] > 1.0f);
-    }
-    active_ = trains && probability > 0;
+    for (int bit = 0; bit < kDraws; ++bit) seed = seed << 1 | (draws[bit] > 1.0f);
+    active_ = trains(draws) && probability > 0;
     low_ = static_cast<uint32_t>(seed) + static_cast<uint32_t>(salt) * 0x9e3779b9u;
     high_ = static_cast<uint32_t>(seed >> 32);
     below_ = static_cast<uint32_t>(static_cast<double>(probability) * 4294967296.0);

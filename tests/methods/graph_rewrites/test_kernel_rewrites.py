@@ -15,6 +15,10 @@ from mxopt.methods.graph_rewrites import optimize
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiler")
 
 
+def operators_of(fast):
+    return [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+
+
 class Residual(gluon.HybridBlock):
     """A block of MobileNetV2, with or without its expansion, and what may be added to it."""
 
@@ -61,7 +65,7 @@ def test_blocks_computed_by_one_kernel(how, changes, hybrid):
     x = nd.random.normal(0, 2, shape=(2, 8, 9, 7))
     fast = optimize(net, x, rewrites=["inverted_residual"])
     assert len(fast.changes) == changes
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    names = operators_of(fast)
     assert names.count("clip") == (1 if net.stem and net._added else 0)
     if hybrid:
         fast.hybridize(static_alloc=True, static_shape=True)
@@ -126,7 +130,7 @@ def test_convolutions_by_kernels_with_fewer_products(adds, static):
         ],
         "3": ["dilated by 1 at 10 x 9: 40% of its products"],
     }
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    names = operators_of(fast)
     assert (names.count("mxopt_seen_taps"), names.count("mxopt_winograd")) == (1, 1)
     assert names.count("Convolution") == 1  # that with a bias
     fast.hybridize(static_alloc=static, static_shape=static)
@@ -164,7 +168,7 @@ def test_a_branch_whose_weight_is_computed_later_is_its_own_operator():
     net, x = Scaled(), nd.random.normal(shape=(1, 128, 8, 8))
     net.initialize(mx.init.Normal(0.1))
     fast = optimize(net, x, rewrites=["fewer_products"])
-    names = [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
+    names = operators_of(fast)
     assert (names.count("mxopt_seen_taps"), names.count("Convolution")) == (1, 1)
     parameters = net.collect_params()
     assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
@@ -185,16 +189,16 @@ def test_other_convolutions_are_kept(how):
 class Bottleneck(gluon.HybridBlock):
     """A block of ResNet-50, and what is beside it."""
 
-    def __init__(self, channels=128, strides=1, **norm):
+    def __init__(self):
         super().__init__()
         how = {"use_bias": False, "in_channels": 128}
         self.down = gluon.nn.HybridSequential()
         self.down.add(gluon.nn.Conv2D(128, 1, **how), gluon.nn.BatchNorm(in_channels=128))
-        self.first = gluon.nn.Conv2D(channels, 1, strides, **how)
-        self.middle = gluon.nn.Conv2D(128, 3, padding=1, use_bias=False, in_channels=channels)
+        self.first = gluon.nn.Conv2D(128, 1, **how)
+        self.middle = gluon.nn.Conv2D(128, 3, padding=1, **how)
         self.last = gluon.nn.Conv2D(128, 1, **how)
-        for name, width in (("one", channels), ("two", 128), ("three", 128)):
-            setattr(self, f"norm_{name}", gluon.nn.BatchNorm(in_channels=width, **norm))
+        for name in ("one", "two", "three"):
+            setattr(self, f"norm_{name}", gluon.nn.BatchNorm(in_channels=128))
 
     def hybrid_forward(self, F, x):
         y = F.Activation(self.norm_one(self.first(x)), "relu")
@@ -202,20 +206,11 @@ class Bottleneck(gluon.HybridBlock):
         return F.relu(self.norm_three(self.last(y)) + self.down(x)) + 1
 
 
-def bottleneck(**how):
-    net = Bottleneck(**how)
-    net.initialize(mx.init.Xavier())
-    x = nd.random.normal(shape=(2, 128, 8, 9))
-    return net, x, optimize(net, x, rewrites=["fewer_products", "plain_layout"], adds=False)
-
-
-def operators_of(fast):
-    return [node["op"] for node in json.loads(fast.rewritten._cached_graph[1].tojson())["nodes"]]
-
-
 @pytest.mark.parametrize("static", [True, False])
 def test_a_block_in_the_plain_layout(static):
-    net, x, fast = bottleneck()
+    net, x = Bottleneck(), nd.random.normal(shape=(2, 128, 8, 9))
+    net.initialize(mx.init.Xavier())
+    fast = optimize(net, x, rewrites=["fewer_products", "plain_layout"], adds=False)
     tiles = kernels.multiplies_by_tiles()
     names = operators_of(fast)
     assert names.count("mxopt_pointwise") == (3 if tiles else 0)
