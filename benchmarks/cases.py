@@ -142,6 +142,13 @@ ALONE = {
         "peers": {},
         "headline": "four",
     },
+    "resnet-layout": {
+        "title": "The same ResNet-50, its batch norms by oneDNN and by a kernel",
+        "case": "resnet",
+        "changes": {"onednn": {"graph_rewrites": "usual+fewer_products"}, "plain": {}},
+        "peers": {},
+        "headline": "onednn",
+    },
     "mobilenet-kernels": {
         "title": "The same MobileNetV2, its blocks by MXNet's operators and by kernels",
         "case": "mobilenet",
