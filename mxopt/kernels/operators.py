@@ -168,6 +168,23 @@ def dense(F, x, weight, bias=None, parts: int = 1):
     return F.mxopt_dense(x, *inputs, no_bias=int(bias is None), parts=parts)
 
 
+def cross_entropy(F, x, weight, labels, bias=None, smoothing: float = 0.0, parts: int = 3):
+    """Return the cross entropy of a dense layer's outputs, which are never an array: (...).
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (..., n) float32.
+        weight: (classes, n) float32.
+        labels: (...) float32, numbers of classes.
+        bias: (classes,) float32, or None.
+        smoothing: share of the target that is spread over all classes.
+        parts: as for :func:`dense`; without tiles products are those of float32.
+    """
+    identity, more = F.identity, [] if bias is None else [F.identity(bias)]
+    return F.mxopt_cross_entropy(x, identity(weight), labels, *more, no_bias=int(bias is None),
+                                 smoothing=smoothing, parts=parts)[0]  # fmt: skip
+
+
 def draws(F, ones):
     """Return what an operator's dropout depends on: ones in prediction, random in training.
 

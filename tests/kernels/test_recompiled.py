@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 PORTABLE = [
     "test_batch_norm.py",
     "test_convolutions.py",
+    "test_cross_entropy.py",
     "test_inverted_residual.py",
     "test_no_samples.py",
     "test_transformer_kernels.py",

@@ -15,21 +15,6 @@
 namespace mxopt {
 namespace {
 
-// exp(v) for v of at most 0, to about 1e-7: 2^n times a polynomial of what is left.
-inline Vector exponential(Vector v) {
-  typedef int32_t Integers __attribute__((vector_size(4 * kLanes), aligned(4)));
-  constexpr float kLog2e = 1.44269504f, kHigh = 0.693359375f, kLow = -2.12194440e-4f;
-  constexpr float kRounding = 12582912.0f;  // 1.5 * 2^23: its addition rounds to a whole number
-  v = v > -87.0f ? v : Vector{} - 87.0f;
-  const Vector shifted = v * kLog2e + kRounding;
-  const Vector n = shifted - kRounding;
-  const Vector r = v - n * kHigh - n * kLow;
-  Vector p = Vector{} + 1.0f / 720;
-  for (const float factor : {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) p = p * r + factor;
-  // A cast keeps the bits. The lowest ones of `shifted` are n, which is added to the exponent.
-  return (Vector)((Integers)p + ((Integers)shifted << 23));
-}
-
 // One head of one sample: where its arrays begin, and how many queries and keys it has.
 struct Task {
   long query, key, out;     // numbers of elements before it
@@ -117,12 +102,11 @@ struct Heads {
       float* row = to + q * pitch;
       const long seen = causal ? std::min(keys, q + 1) : task.real;
       std::fill(row + seen, row + pitch, -1e30f);
-      float largest = -1e30f;
-      for (long k = 0; k < seen; ++k) largest = std::max(largest, row[k]);
+      const float most = largest(row, pitch);
       Vector total = {};
       for (long k = 0; k < pitch; k += kLanes) {
         const Vector scores = load(row + k);
-        const Vector powers = exponential((scores - largest) * scale);
+        const Vector powers = exponential((scores - most) * scale);
         const Vector kept = scores > -1e29f ? powers : Vector{};
         store(row + k, kept);
         total += kept;

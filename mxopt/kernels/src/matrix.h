@@ -44,10 +44,47 @@ inline __mmask16 first_lanes(long count) {
 }
 #endif
 
+// Which element each lane of a shuffled vector gets. g++ would compute a vector of them in every call.
+typedef int Lanes __attribute__((vector_size(4 * kLanes), may_alias));
+struct alignas(64) Places {
+  int from[kLanes];
+
+  Lanes lanes() const { return *reinterpret_cast<const Lanes*>(from); }
+};
+
+template <class Place>
+constexpr Places places(Place place) {
+  Places all{};
+  for (int lane = 0; lane < kLanes; ++lane) all.from[lane] = place(lane);
+  return all;
+}
+
+// The first numbers, at most as many as a vector has, and zeros behind them.
+inline Vector load(const float* p, long count) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(first_lanes(count), p);
+#else
+  if (count >= kLanes) return load(p);
+  Vector some = {};
+  std::copy_n(p, count, reinterpret_cast<float*>(&some));
+  return some;
+#endif
+}
+
+// Combines all lanes of a vector by a function of two vectors.
+template <class Combine>
+inline float combined(Vector v, Combine combine) {
+  static constexpr Places halves[] = {
+      places([](int lane) { return lane ^ 1; }), places([](int lane) { return lane ^ 2; }),
+      places([](int lane) { return lane ^ 4 % kLanes; }),
+      places([](int lane) { return lane ^ 8 % kLanes; })};
+#pragma GCC unroll 4
+  for (int n = 0; 1 << n < kLanes; ++n) v = combine(v, Vector(__builtin_shuffle(v, halves[n].lanes())));
+  return v[0];
+}
+
 inline float sum(Vector v) {
-  float total = 0;
-  for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
-  return total;
+  return combined(v, [](Vector a, Vector b) { return a + b; });
 }
 
 inline float sum(const float* p, long count) {
@@ -59,21 +96,41 @@ inline float sum(const float* p, long count) {
   return total;
 }
 
+// The largest of the numbers, which fill whole vectors; -1e30 if there is none above it.
+inline float largest(const float* p, long count) {
+  const auto larger = [](Vector a, Vector b) { return a > b ? a : b; };
+  Vector most = Vector{} - 1e30f;
+  for (long i = 0; i < count; i += kLanes) most = larger(most, load(p + i));
+  return combined(most, larger);
+}
+
 // Values below 0 become 0, those above `top` become `top`.
 inline Vector clipped(Vector v, float top) {
   v = v > 0 ? v : Vector{};
   return v < top ? v : Vector{} + top;
 }
 
+// exp(v) for v of at most 0, to about 1e-7: 2^n times a polynomial of what is left.
+inline Vector exponential(Vector v) {
+  typedef int32_t Integers __attribute__((vector_size(4 * kLanes), aligned(4)));
+  constexpr float kLog2e = 1.44269504f, kHigh = 0.693359375f, kLow = -2.12194440e-4f;
+  constexpr float kRounding = 12582912.0f;  // 1.5 * 2^23: its addition rounds to a whole number
+  v = v > -87.0f ? v : Vector{} - 87.0f;
+  const Vector shifted = v * kLog2e + kRounding;
+  const Vector n = shifted - kRounding;
+  const Vector r = v - n * kHigh - n * kLow;
+  Vector p = Vector{} + 1.0f / 720;
+  for (const float factor : {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) p = p * r + factor;
+  // A cast keeps the bits. The lowest ones of `shifted` are n, which is added to the exponent.
+  return (Vector)((Integers)p + ((Integers)shifted << 23));
+}
+
 // Transposes a square of kLanes vectors: interleaves both halves as often as kLanes can be halved.
 inline void transpose(Vector* square) {
-  typedef int Lanes __attribute__((vector_size(4 * kLanes)));
-  Lanes low, high;
-#pragma GCC unroll 16
-  for (int lane = 0; lane < kLanes; ++lane) {
-    low[lane] = lane / 2 + lane % 2 * kLanes;
-    high[lane] = low[lane] + kLanes / 2;
-  }
+  static constexpr Places kLow = places([](int lane) { return lane / 2 + lane % 2 * kLanes; });
+  static constexpr Places kHigh =
+      places([](int lane) { return lane / 2 + lane % 2 * kLanes + kLanes / 2; });
+  const Lanes low = kLow.lanes(), high = kHigh.lanes();
 #pragma GCC unroll 4
   for (int halved = kLanes; halved > 1; halved /= 2) {
     Vector mixed[kLanes];
@@ -153,15 +210,14 @@ class Panels {
       float* to = at(0, from) + column - from;
       for (long k = 0; k < depth; k += kLanes, to += kLanes * wide) {
         const long deep = std::min(long(kLanes), depth - k);
-        Vector square[kLanes] = {};
-        if (some == kLanes && deep == kLanes)
+        Vector square[kLanes];
 #pragma GCC unroll 16
-          for (int n = 0; n < kLanes; ++n) square[n] = load(rows + n * pitch + k);
-        else
-          for (long n = 0; n < some; ++n)
-            std::copy_n(rows + n * pitch + k, deep, reinterpret_cast<float*>(&square[n]));
+        for (int n = 0; n < kLanes; ++n)
+          square[n] = n < some ? load(rows + n * pitch + k, deep) : Vector{};
         transpose(square);
-        for (long n = 0; n < deep; ++n) store(to + n * wide, square[n]);
+#pragma GCC unroll 16
+        for (int n = 0; n < kLanes; ++n)
+          if (n < deep) store(to + n * wide, square[n]);
       }
     }
   }
@@ -200,12 +256,14 @@ inline void product_panel(long rows, long columns, long depth, Strided a, const 
   float spare[kRows * kWide];
   const bool whole = columns == kWide;
   for (long r = 0; r < rows;) {
-    const long some = rows - r >= kRows ? kRows : 1;
+    const long rest = rows - r, some = rest >= kRows ? kRows : rest >= kRows / 2 ? kRows / 2 : 1;
     const Strided left{a.data + r * a.rows, a.rows, a.columns};
     float* to = whole ? c + r * ldc : spare;
     const long pitch = whole ? ldc : kWide;
     if (some == kRows)
       product_tile<kRows, V>(depth, left, panel, kWide, to, pitch, add && whole);
+    else if (some == kRows / 2)
+      product_tile<kRows / 2, V>(depth, left, panel, kWide, to, pitch, add && whole);
     else
       product_tile<1, V>(depth, left, panel, kWide, to, pitch, add && whole);
     for (long n = 0; !whole && n < some; ++n)

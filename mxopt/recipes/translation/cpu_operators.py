@@ -58,7 +58,10 @@ class Pass:
         F: as above.
         units: as above.
         heads: as above.
+        fuses_losses: whether a method ``losses`` computes the loss of each word.
     """
+
+    fuses_losses = False
 
     def __init__(self, F, lengths, fast, units: int, heads: int, dropout: float):
         self.F, self._fast, self._dropout = F, fast, dropout

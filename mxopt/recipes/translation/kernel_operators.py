@@ -30,7 +30,9 @@ class KernelPass(Pass):
     def __init__(self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False):
         super().__init__(F, lengths, (), units, heads, dropout)
         # How many bfloat16 stand for a float32 in large products; None: MXNet's operator.
-        self._parts = 1 if bfloat16 else 3 if kernels.multiplies_by_tiles() else None
+        tiles = kernels.multiplies_by_tiles()
+        self._parts = 1 if bfloat16 else 3 if tiles else None
+        self.fuses_losses = tiles or not bfloat16
         ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
         self._draws = operators.draws(F, ones)
         self._salts = itertools.count()
@@ -40,6 +42,12 @@ class KernelPass(Pass):
         if self._parts:
             return operators.dense(self.F, x, weight, bias, self._parts)
         return self.dense(x, weight, units, bias)
+
+    def losses(self, x, projection, words, smoothing: float):
+        """Return the loss of each word (samples, length), by an operator that keeps no scores."""
+        bias = None if projection.bias is None else self.value(projection.bias)
+        return operators.cross_entropy(self.F, x, self.value(projection.weight), words, bias,
+                                       smoothing, self._parts or 3)  # fmt: skip
 
     def padding(self, source, lengths):
         """Return the lengths, which the kernel takes instead of a mask."""
@@ -63,8 +71,9 @@ class KernelPass(Pass):
 
     def masked(self, x, ids, lengths, longest: int):
         """Return x with zeros at padding."""
-        real = self.real(ids, lengths, longest)
-        return self.F.broadcast_mul(x, self.F.expand_dims(real, axis=-1))
+        F = self.F  # not broadcast_mul, which would also sum up a gradient of what is real
+        real = F.expand_dims(self.real(ids, lengths, longest), axis=-1)
+        return F.elemwise_mul(x, F.broadcast_like(F.BlockGrad(real), x))
 
     def memory(self, x, cell):
         """Return the keys and values of an attention cell, (samples, length, 2 * units)."""

@@ -73,12 +73,8 @@ class TranslatorLoss(gluon.HybridBlock):
     losses (samples,) float32, equal to those of :class:`TranslationLoss`. Of sentences in one row,
     the words are (1, all words) and the loss is their sum, (1,).
 
-    The gradient of the scores, (probability - target) for each word of the vocabulary, is used in
-    two products only: with the projection's weight, for the gradient of the states, and with the
-    states, for the gradient of the weight. The product of probabilities and weight, the expected
-    row of the table, can be computed in the forward pass; then the backward pass makes no array of
-    shape (words, vocabulary). The forward pass makes one: the scores, overwritten by the
-    probabilities.
+    With mxopt's kernels one operator computes the losses (:func:`mxopt.kernels.operators.
+    cross_entropy`); with MXNet's operators :func:`_losses` does.
 
     Args:
         translator: a :class:`~.transformer.Translator`, which can still be used on its own.
@@ -103,49 +99,74 @@ class TranslatorLoss(gluon.HybridBlock):
 
     def hybrid_forward(self, F, source, target, source_length, target_length, words):
         """Return the losses of the samples, (samples,)."""
-        net, fixed, smoothing = self.translator, F.BlockGrad, self.smoothing
+        net = self.translator
         target_length, words = F.cast(target_length, "float32"), F.cast(words, "float32")
         states = net.states(F, source, target, source_length, target_length)
         run = net.begin(F, target_length)
-        weight = run.value(net.projection.weight)
-        across = F.transpose(weight)
-        bias = None if net.projection.bias is None else run.value(net.projection.bias)
-
-        scores = run.product(
-            fixed(states), fixed(weight), net.vocabulary, None if bias is None else fixed(bias)
-        )
-        probability = fixed(F.softmax(scores, axis=-1))
-        row = run.ones(1, net.vocabulary) / net.vocabulary
-        mean = run.dense(row, across, net.units)
-        ones = F.ones_like(F.expand_dims(words, axis=-1))
-
-        # The loss's gradient for each state: the expected row of the table minus the target's row.
-        own = F.Embedding(words, weight, input_dim=net.vocabulary, output_dim=net.units)
-        target_row = own * (1 - smoothing) + run.dense(
-            ones, F.transpose(mean) * smoothing, net.units
-        )
-        pull = F.elemwise_sub(run.product(probability, across, net.units), target_row)
-        slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, net.units), 1)
-        average = run.dense(fixed(states), fixed(mean), 1)
-        # The target's score is computed again: then only the softmax reads the scores, and can
-        # write the probabilities in their place.
-        chosen = run.dense(F.elemwise_mul(fixed(states), fixed(own)), run.ones(1, net.units), 1)
-        if bias is not None:
-            column = F.reshape(bias, shape=(-1, 1))
-            line = F.reshape(bias, shape=(1, -1))
-            middle = run.dense(row, line, 1)
-            own = F.Embedding(words, column, input_dim=net.vocabulary, output_dim=1)
-            chosen = chosen + fixed(own)
-            target_row = own * (1 - smoothing) + run.dense(ones, middle * smoothing, 1)
-            slope = slope + F.elemwise_sub(run.dense(probability, line, 1), target_row)
-            average = F.broadcast_add(average, F.reshape(fixed(middle), shape=(1, 1, 1)))
-        slope, average, chosen = (F.reshape(x, shape=(0, 0)) for x in (slope, average, chosen))
-
-        likely = F.maximum(F.pick(probability, words, axis=-1), _SMALLEST)
-        value = smoothing * (chosen - average) - F.log(likely)
-        # The value of the loss, with the gradient of the slope.
         real = run.real(words, target_length, net.max_target_length)
-        return F.sum((slope + fixed(value - slope)) * real, axis=1)
+        if run.fuses_losses:
+            losses = run.losses(states, net.projection, words, self.smoothing)
+        else:
+            losses = _losses(run, states, net.projection, words, self.smoothing)
+        return F.sum(losses * real, axis=1)
+
+
+def _losses(run, states, projection, words, smoothing):
+    """Return the loss of each word (samples, length), by MXNet's operators.
+
+    The gradient of the scores, (probability - target) for each word of the vocabulary, is used in
+    two products only: with the projection's weight, for the gradient of the states, and with the
+    states, for the gradient of the weight. The product of probabilities and weight, the expected
+    row of the table, can be computed in the forward pass; then the backward pass makes no array of
+    shape (words, vocabulary). The forward pass makes one: the scores, overwritten by the
+    probabilities.
+
+    Args:
+        run: the forward pass.
+        states: (samples, length, units).
+        projection: the network's last layer.
+        words: (samples, length) float32, the correct ones.
+        smoothing: as of the loss.
+    """
+    F, fixed, weight = run.F, run.F.BlockGrad, run.value(projection.weight)
+    vocabulary = projection.weight.shape[0]
+    across = F.transpose(weight)
+    bias = None if projection.bias is None else run.value(projection.bias)
+
+    scores = run.product(
+        fixed(states), fixed(weight), vocabulary, None if bias is None else fixed(bias)
+    )
+    probability = fixed(F.softmax(scores, axis=-1))
+    row = run.ones(1, vocabulary) / vocabulary
+    mean = run.dense(row, across, run.units)
+    ones = F.ones_like(F.expand_dims(words, axis=-1))
+
+    # The loss's gradient for each state: the expected row of the table minus the target's row.
+    own = F.Embedding(words, weight, input_dim=vocabulary, output_dim=run.units)
+    target_row = own * (1 - smoothing) + run.dense(
+        ones, F.transpose(mean) * smoothing, run.units
+    )
+    pull = F.elemwise_sub(run.product(probability, across, run.units), target_row)
+    slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, run.units), 1)
+    average = run.dense(fixed(states), fixed(mean), 1)
+    # The target's score is computed again: then only the softmax reads the scores, and can
+    # write the probabilities in their place.
+    chosen = run.dense(F.elemwise_mul(fixed(states), fixed(own)), run.ones(1, run.units), 1)
+    if bias is not None:
+        column = F.reshape(bias, shape=(-1, 1))
+        line = F.reshape(bias, shape=(1, -1))
+        middle = run.dense(row, line, 1)
+        own = F.Embedding(words, column, input_dim=vocabulary, output_dim=1)
+        chosen = chosen + fixed(own)
+        target_row = own * (1 - smoothing) + run.dense(ones, middle * smoothing, 1)
+        slope = slope + F.elemwise_sub(run.dense(probability, line, 1), target_row)
+        average = F.broadcast_add(average, F.reshape(fixed(middle), shape=(1, 1, 1)))
+    slope, average, chosen = (F.reshape(x, shape=(0, 0)) for x in (slope, average, chosen))
+
+    likely = F.maximum(F.pick(probability, words, axis=-1), _SMALLEST)
+    value = smoothing * (chosen - average) - F.log(likely)
+    # The value of the loss, with the gradient of the slope.
+    return slope + fixed(value - slope)
 
 
 def _checked(smoothing: float) -> float:

@@ -79,7 +79,7 @@ def test_the_gradient_is_probability_less_target(form):
     np.testing.assert_allclose(scores.grad.asnumpy(), expected.asnumpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("fast", [(), PIECES])
+@pytest.mark.parametrize("fast", [(), PIECES, *([(KERNELS,)] if kernels.available() else [])])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("tied", [True, False])
 def test_in_the_network_s_graph_it_is_the_loss_of_its_scores(fast, smoothing, tied):

@@ -1,0 +1,212 @@
+// Cross entropy with label smoothing of a network's last layer, whose scores are never an array: they
+// are computed for some rows and some classes at a time, and again in the backward pass (as by Wijmans et
+// al., "Cut Your Losses in Large-Vocabulary Language Models", 2024). With V classes, smoothing e and the
+// scores s = W x + b, the loss of a row x of class y is  log(sum exp s) - (1 - e) s[y] - e mean(s).
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "factor.h"
+#include "operator.h"
+
+namespace mxopt {
+namespace {
+
+// What is multiplied at once: factors, scores and sums stay in L2.
+constexpr long kSomeRows = 256, kSomeClasses = 256;
+
+struct Problem {
+  const float *x, *weight, *bias, *labels;
+  long rows, units, classes;
+  float smoothing, share;  // share: what every class gets of the target
+
+  Problem(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
+    x = tensors[first].data<float>(), weight = tensors[first + 1].data<float>();
+    labels = tensors[first + 2].data<float>();
+    bias = attribute(attributes, "no_bias", 0) ? nullptr : tensors[first + 3].data<float>();
+    classes = tensors[first + 1].shape[0], units = tensors[first + 1].shape[1];
+    rows = tensors[first + 2].size();
+    smoothing = attribute(attributes, "smoothing", 0.0);
+    share = smoothing / classes;
+  }
+
+  // Returns the first label that is no class, or the end of the labels.
+  const float* unknown() const {
+    return std::find_if(labels, labels + rows,
+                        [this](float label) { return !(label >= 0 && label < classes); });
+  }
+
+  // Packs the weights of some classes.
+  template <int parts>
+  void take(long first, long count, Right<parts>& to) const {
+    to.take(units, count, {weight + first * units, units, 1});
+  }
+
+  // Computes the scores of some rows and of the classes that were packed, (rows, kSomeClasses).
+  template <int parts>
+  void scores(long row, long some, long first, long count, const Right<parts>& packed,
+              float* to) const {
+    product(some, count, units, {x + row * units, units, 1}, packed, bias ? bias + first : nullptr, 0,
+            to, kSomeClasses);
+  }
+};
+
+// What is known of a row's scores so far.
+struct Row {
+  float largest = -1e30f, powers = 0, total = 0, chosen = 0;
+
+  // Adds the scores of the classes from `first` on; writes behind the last one.
+  void add(float* scores, long first, long count, long label) {
+    if (label >= first && label < first + count) chosen = scores[label - first];
+    total += mxopt::sum(scores, count);
+    std::fill(scores + count, scores + in_vectors(count), -1e30f);
+    const float most = std::max(largest, mxopt::largest(scores, in_vectors(count)));
+    Vector sums = {};
+    for (long n = 0; n < count; n += kLanes) sums += exponential(load(scores + n) - most);
+    powers = powers * std::exp(largest - most) + mxopt::sum(sums);
+    largest = most;
+  }
+};
+
+template <int parts>
+void losses(const Problem& of, float* loss, float* log_sum) {
+  // Each thread computes some rows, of all classes.
+  const long threads = omp_get_max_threads();
+  const long most = (of.rows + threads - 1) / threads;
+#pragma omp parallel for schedule(static)
+  for (long thread = 0; thread < threads; ++thread) {
+    static thread_local Right<parts> packed;
+    std::vector<float> scores(kSomeRows * kSomeClasses);
+    const long begin = thread * most, end = std::min(of.rows, begin + most);
+    if (begin >= end) continue;
+    std::vector<Row> found(end - begin);
+    for (long first = 0; first < of.classes; first += kSomeClasses) {
+      const long count = std::min(kSomeClasses, of.classes - first);
+      of.take(first, count, packed);
+      for (long row = begin; row < end; row += kSomeRows) {
+        const long some = std::min(kSomeRows, end - row);
+        of.scores(row, some, first, count, packed, scores.data());
+        for (long n = 0; n < some; ++n)
+          found[row + n - begin].add(scores.data() + n * kSomeClasses, first, count,
+                                     of.labels[row + n]);
+      }
+    }
+    for (long row = begin; row < end; ++row) {
+      const Row& all = found[row - begin];
+      log_sum[row] = all.largest + std::log(all.powers);
+      loss[row] = log_sum[row] - (1 - of.smoothing) * all.chosen - of.share * all.total;
+    }
+  }
+}
+
+// Computes the gradients of the scores from these: dloss (probability - target), 0 behind the last.
+void slopes(const Problem& of, long row, long some, long first, long count, const float* dloss,
+            const float* log_sum, float* scores) {
+  for (long n = row; n < row + some; ++n, scores += kSomeClasses) {
+    const long label = of.labels[n];
+    std::fill(scores + count, scores + in_vectors(count), 0.0f);
+    for (long k = 0; k < count; k += kLanes)
+      store(scores + k, dloss[n] * (exponential(load(scores + k) - log_sum[n]) - of.share));
+    if (label >= first && label < first + count)
+      scores[label - first] -= dloss[n] * (1 - of.smoothing);
+  }
+}
+
+template <int parts>
+void gradients(const Problem& of, const float* dloss, const float* log_sum, float* dx, float* dweight,
+               float* dbias) {
+  const long size = of.rows * of.units, threads = omp_get_max_threads();
+  // Each thread computes some classes, and their sums for dx.
+  std::vector<std::vector<float>> sums(threads);
+#pragma omp parallel
+  {
+    static thread_local Right<parts> weights, across, rows;
+    std::vector<float> scores(kSomeRows * kSomeClasses);
+    std::vector<float>& own = sums[omp_get_thread_num()];
+    own.resize(size);
+#pragma omp for schedule(static)
+    for (long first = 0; first < of.classes; first += kSomeClasses) {
+      const long count = std::min(kSomeClasses, of.classes - first);
+      of.take(first, count, weights);
+      across.take(count, of.units, {of.weight + first * of.units, 1, of.units});
+      float* const to = dweight + first * of.units;
+      if (of.rows == 0) std::fill_n(to, count * of.units, 0.0f);
+      if (dbias) std::fill_n(dbias + first, count, 0.0f);
+      for (long row = 0; row < of.rows; row += kSomeRows) {
+        const long some = std::min(kSomeRows, of.rows - row);
+        of.scores(row, some, first, count, weights, scores.data());
+        slopes(of, row, some, first, count, dloss, log_sum, scores.data());
+        float* const sum = own.data() + row * of.units;
+        product(some, of.units, count, {scores.data(), kSomeClasses, 1}, across, sum, of.units, sum,
+                of.units);
+        rows.take(some, of.units, {of.x + row * of.units, 1, of.units});
+        product(count, of.units, some, {scores.data(), 1, kSomeClasses}, rows, row ? to : nullptr,
+                of.units, to, of.units);
+        for (long n = 0; dbias && n < some; ++n)
+          for (long k = 0; k < count; ++k) dbias[first + k] += scores[n * kSomeClasses + k];
+      }
+    }
+#pragma omp for schedule(static)
+    for (long n = 0; n < size; ++n) {
+      float total = 0;
+      for (const auto& each : sums)
+        if (!each.empty()) total += each[n];
+      dx[n] = total;
+    }
+  }
+}
+
+MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
+                      std::vector<MXTensor>* outputs, const OpResource&) {
+  const Problem of(attributes, *inputs, 0);
+  if (const float* label = of.unknown(); label != of.labels + of.rows) {
+    MX_ERROR_MSG << "mxopt_cross_entropy: a label is " << *label << "; it must be one of the "
+                 << of.classes << " classes, from 0 on";
+    return MX_FAIL;
+  }
+  const auto compute = attribute(attributes, "parts", 3) == 1 ? losses<1> : losses<3>;
+  compute(of, (*outputs)[0].data<float>(), (*outputs)[1].data<float>());
+  return MX_SUCCESS;
+}
+
+MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inputs,
+                       std::vector<MXTensor>* outputs, const OpResource&) {
+  const Problem of(attributes, *inputs, 2);  // behind the gradients of both outputs
+  const auto compute = attribute(attributes, "parts", 3) == 1 ? gradients<1> : gradients<3>;
+  float* const dbias = of.bias ? (*outputs)[3].data<float>() : nullptr;
+  compute(of, (*inputs)[0].data<float>(), inputs->back().data<float>(), (*outputs)[0].data<float>(),
+          (*outputs)[1].data<float>(), dbias);
+  std::fill_n((*outputs)[2].data<float>(), of.rows, 0.0f);  // the labels have no gradient
+  return MX_SUCCESS;
+}
+
+MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
+  *inputs = attribute(attributes, "no_bias", 0) ? 3 : 4, *outputs = 2;
+  return MX_SUCCESS;
+}
+
+MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
+                     std::vector<Shape>* outputs) {
+  const Shape &x = (*inputs)[0], &weight = (*inputs)[1], &labels = (*inputs)[2];
+  const long parts = attribute(attributes, "parts", 3);
+  if (x.empty() || weight.size() != 2 || weight[0] == 0 || x.back() != weight[1] ||
+      labels != Shape(x.begin(), x.end() - 1) || (parts != 1 && parts != 3) ||
+      (inputs->size() > 3 && (*inputs)[3] != Shape{weight[0]})) {
+    MX_ERROR_MSG << "mxopt_cross_entropy takes rows (..., n), a weight (classes, n), labels (...), "
+                    "a bias (classes,) unless no_bias=1, and parts=1 or 3";
+    return MX_FAIL;
+  }
+  (*outputs)[0] = (*outputs)[1] = labels;
+  return MX_SUCCESS;
+}
+
+}  // namespace
+
+REGISTER_OP(mxopt_cross_entropy)
+    .setForward(forward, "cpu")
+    .setBackward(backward, "cpu")
+    .setParseAttrs(count)
+    .setInferType(float32)
+    .setInferShape(shapes);
+
+}  // namespace mxopt
