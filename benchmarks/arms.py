@@ -68,8 +68,13 @@ def step(
         "first_epoch_seconds": first["seconds"],
         "train_loss": last["train_loss"],
         **{name: last[name] for name in ("cpu_seconds",) if name in last},
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
+        "peak_memory_bytes": peak_memory(),
     }
+
+
+def peak_memory() -> int:
+    """Return the largest memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
 
 
 def _peer(
@@ -140,7 +145,7 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
         return {
             "samples_per_second": found["samples"] / found["seconds"],
             "first_epoch_seconds": found["first_epoch_seconds"],
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE,
+            "peak_memory_bytes": peak_memory(),
         }
     data = recipes.load("segmentation", **options).data()
     samples = [data.transform(*data.train[number]) for number in range(plan.batch_size)]

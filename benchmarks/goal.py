@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arms import apart, exported, run_peer
-from benchmarks.cases import INTEL, KEEP, STATIC, THREADS
+from benchmarks.arms import apart, exported, peak_memory, run_peer
+from benchmarks.cases import INTEL, KEEP, SERIAL, STATIC, THREADS
 from benchmarks.given import COMPILE, LAST, TUNED
 from mxopt.core.plan import Plan
 
@@ -49,6 +49,13 @@ GOAL = {
     },
     "headline": "tuned",
 }
+# One epoch with all levers but the last, by MXNet's operators and by a kernel, beside all peers.
+EPOCH = {
+    "title": "One epoch of Fashion-MNIST, batches of 256",
+    "base": {"epochs": 1, "graph_rewrites": "usual", **SERIAL},
+    "changes": {"operators": {}, "kernel": {"graph_rewrites": "usual+pooled_convolution"}},
+    "target": 1.3,
+}
 
 
 def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options) -> dict:
@@ -63,7 +70,8 @@ def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options
         **options: options of the recipe.
 
     Returns:
-        The figures of :func:`mxopt.train.fit.fit`; a peer has most of them.
+        The figures of :func:`mxopt.train.fit.fit`, of which a peer has most, and
+        ``peak_memory_bytes``.
 
     Raises:
         DeviceError: the peers' environment is missing, or the peer failed, for example because its
@@ -74,7 +82,8 @@ def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options
 
     if peer is not None:
         return _peer(plan, write, checks, options, **peer)
-    return fit.fit(recipes.load("fashion_mnist", **options), plan, write, checks=checks)
+    found = fit.fit(recipes.load("fashion_mnist", **options), plan, write, checks=checks)
+    return {**found, "peak_memory_bytes": peak_memory()}
 
 
 def _peer(plan, write, checks, options, given) -> dict:

@@ -17,7 +17,7 @@ from benchmarks.cases import (
     TRIED,
     WORKERS,
 )
-from benchmarks.goal import GOAL
+from benchmarks.goal import EPOCH, GOAL
 from benchmarks.growth import GROWTH
 from benchmarks.levers import LEVERS
 from mxopt import measure
@@ -133,6 +133,25 @@ def _goal(name: str, repeats: int, folder: Path) -> measure.Experiment:
         seeds=True, again=names[-1], title=GOAL["title"], pairs=pairs, figure="training_seconds",
         quality="test_accuracy", margin=0.01, target="validation_accuracy", goal=GOAL["goals"][-1],
         headline=[(GOAL["headline"], names[-1])],
+    )  # fmt: skip
+
+
+def _garments(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure an epoch of the garments' network without and with its kernel, and the peers."""
+    work = "benchmarks.goal:run"
+    ladder, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, work)
+    before = list(ladder)[-2]
+    base = ladder[before].replace(**EPOCH["base"])
+    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
+    first, last = arms
+    own = {arm: options[before] for arm in arms}
+    for peer, given in GOAL["peers"].items():
+        arms[peer], own[peer] = base, {**options[before], "peer": {"given": given}}
+    return measure.interleave(
+        name, work, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
+        title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
+        pairs=[(first, last), *((peer, last) for peer in GOAL["peers"])],
+        headline=[(GOAL["headline"], last)],
     )  # fmt: skip
 
 
@@ -276,6 +295,7 @@ PARTS = {
     "epochs": _epochs,
     "loader": _loader,
     "fashion_mnist": _goal,
+    "garments": _garments,
     **dict.fromkeys(GROWTH, _growth),
     "levers": _levers,
     "roofline": _roofline,

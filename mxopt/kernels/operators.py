@@ -67,6 +67,20 @@ def pointwise(F, x, weight):
     return F.mxopt_pointwise(x, F.identity(weight))
 
 
+def pooled_convolution(F, x, weight, bias):
+    """Return ``relu(max_pool(convolution(x)))``: (samples, filters, height // 2, width // 2).
+
+    The filters are 3 x 3 at stride 1, padded by 1; the maxima those of windows of 2 x 2.
+
+    Args:
+        F: ``mxnet.ndarray`` or ``mxnet.symbol``.
+        x: (samples, channels, height, width) float32.
+        weight: (filters, channels, 3, 3).
+        bias: (filters,).
+    """
+    return F.mxopt_pooled_convolution(x, F.identity(weight), F.identity(bias))[0]
+
+
 def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, **settings):
     """Return ``relu(norm(x) + other)``, where norm is batch normalisation.
 

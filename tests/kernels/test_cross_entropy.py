@@ -69,12 +69,13 @@ def test_losses_and_gradients(rows, units, classes, biased, smoothing):
     )
 
 
-@pytest.mark.skipif(not kernels.multiplies_by_tiles(), reason="a processor without AMX")
-def test_one_part_rounds_factors():
-    arrays = case(40, 64, 300)
-    exact, rounded = expected(*arrays), losses_and_gradients(*arrays, parts=1)
-    compare(exact, rounded, tolerance=0.05)
-    assert np.abs(exact[1] - rounded[1]).max() > 1e-4
+if kernels.multiplies_by_tiles():
+
+    def test_one_part_rounds_factors():
+        arrays = case(40, 64, 300)
+        exact, rounded = expected(*arrays), losses_and_gradients(*arrays, parts=1)
+        compare(exact, rounded, tolerance=0.05)
+        assert np.abs(exact[1] - rounded[1]).max() > 1e-4
 
 
 def test_large_scores_do_not_overflow():

@@ -42,6 +42,10 @@ def cross_entropy(x, weight, bias):
     return operators.cross_entropy(nd, x, weight, nd.ones(x.shape[:-1]), bias)
 
 
+def pooled_convolution(x, weight, bias):
+    return operators.pooled_convolution(nd, x, weight, bias)
+
+
 def batch_norm(x, gamma, beta, other):
     running = nd.ones(4), nd.ones(4)
     return operators.batch_norm(nd, x, gamma, beta, *running, 2 * NONE, other)
@@ -70,6 +74,8 @@ CASES = [
     (winograd, [(2, 4, 0, 6), (3, 4, 3, 3)], (2, 3, 0, 6)),
     (winograd, [(2, 4, 5, 0), (3, 4, 3, 3)], (2, 3, 5, 0)),
     (seen_taps, [(0, 4, 5, 6), (2, 4, 1, 1), (3, 4, 3, 3)], (0, 3, 5, 6)),
+    (pooled_convolution, [(0, 4, 5, 6), (3, 4, 3, 3), (3,)], (0, 3, 2, 3)),
+    (pooled_convolution, [(2, 4, 1, 6), (3, 4, 3, 3), (3,)], (2, 3, 0, 3)),
     (cross_entropy, [(0, 7, 33), (300, 33), (300,)], (0, 7)),
     (norm, [(0, 7, 32), (32,), (32,)], (0, 7, 32)),
     (self_attention, [(0, 7, 96), (0,)], (0, 7, 32)),

@@ -106,8 +106,8 @@ def check_kernels(compiled: bool, compiler: str | None) -> Check:
     if compiler:
         return Check("Kernels", OK, f"will be compiled by {compiler} at their first use")
     found = (
-        "no C++ compiler: kernels=true and graph_rewrites=inverted_residual, fewer_products or "
-        "plain_layout are unavailable"
+        "no C++ compiler: kernels=true and graph_rewrites=inverted_residual, fewer_products, "
+        "plain_layout or pooled_convolution are unavailable"
     )
     return Check("Kernels", NOTE, found, "apt-get install g++ (or the equivalent of your system)")
 

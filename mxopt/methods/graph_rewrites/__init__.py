@@ -11,6 +11,7 @@ NAMES = (
     "inverted_residual",
     "fewer_products",
     "plain_layout",
+    "pooled_convolution",
     "dead_taps",
     "pad_channels",
     "relu6",
@@ -19,7 +20,7 @@ NAMES = (
 )
 # On request only: to fold batch norms, whose trained filters have to be scaled again in every step,
 # so that training did not become faster; and what needs a compiler.
-USUAL, KERNELS = NAMES[4:], NAMES[1:4]
+USUAL, KERNELS = NAMES[5:], NAMES[1:5]
 
 
 def chosen(switch: str) -> tuple[str, ...]:

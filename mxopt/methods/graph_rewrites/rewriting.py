@@ -28,6 +28,7 @@ from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.plain_layout import plain_layout
 from mxopt.methods.graph_rewrites.pool_first import pool_first
+from mxopt.methods.graph_rewrites.pooled_convolution import pooled_convolution
 from mxopt.methods.graph_rewrites.relu6 import bounded_relu
 from mxopt.methods.graph_rewrites.resize_by_products import resize_by_products
 
@@ -37,6 +38,7 @@ _CHANGES = (
     fused_block,
     fewer_products,
     plain_layout,
+    pooled_convolution,
     unseen_taps,
     whole_blocks,
     bounded_relu,

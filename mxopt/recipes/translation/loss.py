@@ -143,9 +143,7 @@ def _losses(run, states, projection, words, smoothing):
 
     # The loss's gradient for each state: the expected row of the table minus the target's row.
     own = F.Embedding(words, weight, input_dim=vocabulary, output_dim=run.units)
-    target_row = own * (1 - smoothing) + run.dense(
-        ones, F.transpose(mean) * smoothing, run.units
-    )
+    target_row = own * (1 - smoothing) + run.dense(ones, F.transpose(mean) * smoothing, run.units)
     pull = F.elemwise_sub(run.product(probability, across, run.units), target_row)
     slope = run.dense(F.elemwise_mul(states, pull), run.ones(1, run.units), 1)
     average = run.dense(fixed(states), fixed(mean), 1)
