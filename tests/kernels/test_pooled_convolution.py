@@ -33,8 +33,8 @@ def computed(compute, *arrays, head):
     return [each.asnumpy() for each in (y, *(array.grad for array in arrays))]
 
 
-# Images, channels, rows, columns, filters. Vectors are of up to 16 numbers; 32 filters of two windows
-# are computed at once, and six vectors of a row.
+# Images, channels, rows, columns, filters. Vectors are of up to 16 numbers. Computed at once are 32
+# filters of two windows, and six vectors of a row.
 SIZES = [
     (2, 1, 28, 28, 32),
     (3, 32, 14, 14, 64),

@@ -1,7 +1,8 @@
 // Cross entropy with label smoothing of a network's last layer, whose scores are never an array: they
-// are computed for some rows and some classes at a time, and again in the backward pass (as by Wijmans et
-// al., "Cut Your Losses in Large-Vocabulary Language Models", 2024). With V classes, smoothing e and the
-// scores s = W x + b, the loss of a row x of class y is  log(sum exp s) - (1 - e) s[y] - e mean(s).
+// are computed for some rows and some classes at a time, and again in the backward pass (as by Wijmans
+// et al., "Cut Your Losses in Large-Vocabulary Language Models", 2024). With V classes, smoothing e and
+// the scores s = W x + b, the loss of a row x of class y is
+//     log(sum exp s) - (1 - e) s[y] - e mean(s).
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -21,8 +21,8 @@ using Right = TiledRight<parts>;
 template <int parts>
 class Right {
  public:
-  // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns], one of
-  // which is 1.
+  // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]; one
+  // of both steps is 1.
   void take(long depth, long columns, Strided from) {
     if (from.rows == 1)
       panels.take(depth, columns, from.data, from.columns);

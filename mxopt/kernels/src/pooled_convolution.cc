@@ -1,8 +1,8 @@
 // A 3 x 3 convolution at stride 1, padded by 1, the maxima of its output over windows of 2 x 2, and
-// ReLU, as one operator that does not write the convolution's output. Each maximum has its gradient from
-// one of four positions, or none after ReLU, so the backward pass computes a quarter of the products of
-// a convolution's, or less. Images are copied to (height, width, channels) with a border of zeros: what a
-// position reads is three rows of 3 `channels` numbers.
+// ReLU, as one operator that does not write the convolution's output. Each maximum has its gradient
+// from one of four positions, or none after ReLU, so the backward pass computes a quarter of the
+// products of a convolution's, or less. Images are copied to (height, width, channels) with a border of
+// zeros: what a position reads is three rows of 3 `channels` numbers.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -113,7 +113,7 @@ std::vector<float> by_filter(const Problem& of) {
   return to;
 }
 
-// Computes the outputs of N windows from `window` on, and of some filters from `filter` on, and the phases
+// Computes the outputs of N windows from `window` on, of some filters from `filter` on, and the phases
 // that they come from: both (windows, padded filters).
 template <int N>
 void some_windows(const Problem& of, const float* image, const float* weights, const float* bias,
@@ -273,7 +273,7 @@ void spread_numbers(const Terms& terms, float* image, long line, const float* fr
   }
 }
 
-// Calls `use` for a row of so many numbers, whole vectors: with where some begin, and how many they are.
+// Calls `use` for a row of so many numbers: with where some vectors begin, and how many they are.
 template <class Use>
 void for_vectors(long count, Use use) {
   long k = 0;
@@ -282,8 +282,8 @@ void for_vectors(long count, Use use) {
   for (; k < count; k += kLanes) use(k, std::integral_constant<int, 1>());
 }
 
-// The gradients of one image: adds those of the weights, as by_filter, and of the biases, and writes that
-// of the image, with a border.
+// The gradients of one image: adds those of the weights, as by_filter, and of the biases, and writes
+// that of the image, with a border.
 void differentiate(const Problem& of, const float* image, const float* weights, const float* dy,
                    const uint8_t* phases, Terms& terms, float* dimage, float* dweight,
                    float* dbias) {
