@@ -7,7 +7,7 @@ A position of the output has nine products for each filter and channel. Winograd
 
 from __future__ import annotations
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node, value
+from mxopt.methods.graph_rewrites.graph import Graph, Node, attributes
 
 # A convolution is left to MXNet's operator unless at most this share of its products is enough, and
 # it has as many channels and filters: the operators rearrange their inputs and outputs.
@@ -92,7 +92,7 @@ def _branch(node: dict, shape: tuple) -> int | None:
     Returns:
         1 for a convolution of 1 x 1, 0 for the mean of all pixels; None for other nodes.
     """
-    own = {name: value(text) for name, text in node.get("attrs", {}).items()}
+    own = attributes(node)
     if node["op"] == "Pooling" and own.get("global_pool") and own.get("pool_type") == "avg":
         return 0
     if _fits(node["op"], own, shape, side=1):

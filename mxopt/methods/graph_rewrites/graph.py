@@ -186,9 +186,8 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable, adds: bool = Tru
     for number in numbers:
         raw = source["nodes"][number]
         links = [new.place(link) for link in raw["inputs"]]
-        attributes = {name: value(text) for name, text in raw.get("attrs", {}).items()}
         sources = [tuple(link[:2]) for link in raw["inputs"]]
-        node = Node(raw["op"], raw["name"], attributes, links, sources, number, traced)
+        node = Node(raw["op"], raw["name"], attributes(raw), links, sources, number, traced)
         done = change(new, node)
         if done:
             new.changed[number, 0], kind, what = done
@@ -219,6 +218,25 @@ def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
         # Outputs of a node that has several are numbered.
         found.setdefault(re.sub(r"_output\d*$", "", output), shape)
     return found
+
+
+def attributes(node: dict) -> dict:
+    """Return the parameters of a node's operator, as Python values.
+
+    Args:
+        node: node as in MXNet's JSON.
+    """
+    return {name: value(text) for name, text in node.get("attrs", {}).items()}
+
+
+def is_relu(op: str, own: dict) -> bool:
+    """Return whether an operator is ReLU.
+
+    Args:
+        op: its name.
+        own: its parameters.
+    """
+    return op == "relu" or (op == "Activation" and own.get("act_type") == "relu")
 
 
 def value(text: str):

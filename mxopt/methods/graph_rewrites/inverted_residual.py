@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node, value
+from mxopt.methods.graph_rewrites.graph import Graph, Node, attributes, is_relu
 
 KERNEL = "mxopt_inverted_residual"
 _SUMS = ("elemwise_add", "_plus", "_Plus", "broadcast_add", "_add")
@@ -35,7 +35,7 @@ def fused_block(graph: Graph, node: Node):
     six = second and _six(second.node)
     if not depthwise or six is None or not _depthwise(depthwise.node):
         return None
-    own = _attributes(depthwise.node)
+    own = attributes(depthwise.node)
     settings = {"stride": own.get("stride", (1, 1))[0], "dilation": own.get("dilate", (1, 1))[0]}
     first = _before(graph, node.traced, depthwise.links[0], depthwise.sources[0])
     expand = first and _before(graph, node.traced, first.links[0], first.sources[0])
@@ -44,7 +44,7 @@ def fused_block(graph: Graph, node: Node):
         expand
         and _six(first.node) == six
         and expand.node["op"] == "Convolution"
-        and _pointwise(_attributes(expand.node))
+        and _pointwise(attributes(expand.node))
     )
     # The activation of another layer's output, such as of a network's first convolution.
     clips = bool(not expands and first and _six(first.node) == six)
@@ -65,8 +65,8 @@ def _sum(graph: Graph, node: Node):
         alone = len(node.traced.readers[node.sources[place]]) == 1
         links = [tuple(link[:2]) for link in block["inputs"]]
         if alone and block["op"] == KERNEL and links[0] == tuple(node.inputs[other]):
-            attributes = {**block["attrs"], "residual": 1}
-            made = graph.add(KERNEL, f"{node.name}_block", *links, **attributes)
+            made = graph.add(KERNEL, f"{node.name}_block", *links,
+                             **{**block["attrs"], "residual": 1})  # fmt: skip
             return made, "sums taken into the kernel of a block", "residual"
     return None
 
@@ -88,17 +88,12 @@ def _before(graph: Graph, traced, link, source) -> _Before | None:
     return _Before(new, links, sources)
 
 
-def _attributes(node: dict) -> dict:
-    return {name: value(text) for name, text in node.get("attrs", {}).items()}
-
-
 def _six(node: dict) -> int | None:
     """Return 1 for ReLU6, 0 for ReLU, None for other operators."""
-    own = _attributes(node)
+    own = attributes(node)
     if node["op"] == "clip" and (own["a_min"], own["a_max"]) == (0, 6):
         return 1
-    relu = node["op"] == "relu" or (node["op"] == "Activation" and own["act_type"] == "relu")
-    return 0 if relu else None
+    return 0 if is_relu(node["op"], own) else None
 
 
 def _pointwise(own: dict) -> bool:
@@ -114,7 +109,7 @@ def _pointwise(own: dict) -> bool:
 def _depthwise(node: dict) -> bool:
     if node["op"] != "Convolution":
         return False
-    own = _attributes(node)
+    own = attributes(node)
     stride, dilate = tuple(own.get("stride") or (1, 1)), tuple(own.get("dilate") or (1, 1))
     return (
         tuple(own["kernel"]) == (3, 3)

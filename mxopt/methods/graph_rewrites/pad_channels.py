@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node, Traced, value
+from mxopt.methods.graph_rewrites.graph import Graph, Node, Traced, attributes
 from mxopt.methods.graph_rewrites.relu6 import BLOCK
 
 # With fewer channels, such as those of a classifier, too many would be added.
@@ -63,22 +63,18 @@ def _missing(traced: Traced, start: int) -> int:
         raw = traced.nodes[number]
         if raw["op"] == "elemwise_add":
             todo += [link[0] for link in raw["inputs"]]
-        elif _dense(raw["op"], _attributes(raw)):
-            filters = _attributes(raw)["num_filter"]
+        elif _dense(raw["op"], attributes(raw)):
+            filters = attributes(raw)["num_filter"]
         else:
             return 0
         for reader, slot in traced.readers[number, 0]:
             if reader["op"] == "elemwise_add":
                 todo.append(places[id(reader)])
-            elif slot or not _dense(reader["op"], _attributes(reader)):
+            elif slot or not _dense(reader["op"], attributes(reader)):
                 return 0
     return -filters % BLOCK if filters >= FEWEST else 0
 
 
-def _dense(op: str, attributes: dict) -> bool:
+def _dense(op: str, own: dict) -> bool:
     """Return whether a node is a convolution with one group, over all channels."""
-    return op == "Convolution" and attributes.get("num_group", 1) == 1
-
-
-def _attributes(raw: dict) -> dict:
-    return {name: value(text) for name, text in raw.get("attrs", {}).items()}
+    return op == "Convolution" and own.get("num_group", 1) == 1

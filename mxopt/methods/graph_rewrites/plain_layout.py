@@ -7,7 +7,7 @@ plain layout. Where both alternate, every array between them is converted, forwa
 from __future__ import annotations
 
 from mxopt import kernels
-from mxopt.methods.graph_rewrites.graph import Graph, Node
+from mxopt.methods.graph_rewrites.graph import Graph, Node, is_relu
 
 NORM, POINTWISE = "mxopt_batch_norm", "mxopt_pointwise"
 # What batch norms follow that are computed by a kernel.
@@ -36,7 +36,7 @@ def plain_layout(graph: Graph, node: Node):
         return _norm(graph, node)
     if node.op in _SUMS:
         return _sum(graph, node)
-    if node.op == "relu" or node.attributes.get("act_type") == "relu":
+    if is_relu(node.op, node.attributes):
         return _relu(graph, node)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node
+from mxopt.methods.graph_rewrites.graph import Graph, Node, is_relu
 
 
 def pool_first(graph: Graph, node: Node):
@@ -23,7 +23,7 @@ def pool_first(graph: Graph, node: Node):
     if node.op != "Pooling" or own.get("pool_type", "max") != "max":
         return None
     source = graph.nodes[node.inputs[0][0]]
-    if source["op"] != "relu" and source.get("attrs", {}).get("act_type") != "relu":
+    if not is_relu(source["op"], source.get("attrs", {})):
         return None
     if len(node.traced.readers[node.sources[0]]) > 1:
         return None

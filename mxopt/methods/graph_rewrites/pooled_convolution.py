@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node, value
+from mxopt.methods.graph_rewrites.graph import Graph, Node, attributes, is_relu
 
 # Convolutions of more channels are left to MXNet's operators.
 MOST = 64
@@ -29,7 +29,7 @@ def pooled_convolution(graph: Graph, node: Node):
     shape = graph.shapes.get(data)
     if not shape or shape[1] > MOST:
         return None
-    filters = _attributes(first)["num_filter"]
+    filters = attributes(first)["num_filter"]
     bias = bias[0] if bias else graph.full((filters,), 0)
     made = graph.add("mxopt_pooled_convolution", f"{node.name}_kernel", data,
                      *map(graph.for_kernel, (weight, bias)))  # fmt: skip
@@ -47,14 +47,10 @@ def _chain(node: Node) -> tuple:
     return (*chain, None, None)[:3]
 
 
-def _attributes(node: dict) -> dict:
-    return {name: value(text) for name, text in node.get("attrs", {}).items()}
-
-
 def _kind(node: dict) -> str:
     """Return ``relu``, ``maxima`` for those of windows of 2 x 2, or nothing for other operators."""
-    op, own = node["op"], _attributes(node)
-    if op == "relu" or (op == "Activation" and own["act_type"] == "relu"):
+    op, own = node["op"], attributes(node)
+    if is_relu(op, own):
         return "relu"
     whole = own.get("global_pool") or own.get("pooling_convention", "valid") != "valid"
     if op != "Pooling" or own.get("pool_type", "max") != "max" or whole:
@@ -64,7 +60,7 @@ def _kind(node: dict) -> str:
 
 
 def _convolution(node: dict) -> bool:
-    own = _attributes(node)
+    own = attributes(node)
     return (
         node["op"] == "Convolution"
         and tuple(own["kernel"]) == (3, 3)
