@@ -44,7 +44,14 @@ class KernelPass(Pass):
         return self.dense(x, weight, units, bias)
 
     def losses(self, x, projection, words, smoothing: float):
-        """Return the loss of each word (samples, length), by an operator that keeps no scores."""
+        """Return the loss of each word (samples, length), by an operator that keeps no scores.
+
+        Args:
+            x: the network's last states, (samples, length, units).
+            projection: its last layer, an ``nn.Dense``.
+            words: the correct words, (samples, length) float32.
+            smoothing: share of the target that is spread over the vocabulary.
+        """
         bias = None if projection.bias is None else self.value(projection.bias)
         return operators.cross_entropy(self.F, x, self.value(projection.weight), words, bias,
                                        smoothing, self._parts or 3)  # fmt: skip
