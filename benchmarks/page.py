@@ -45,8 +45,8 @@ ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its w
 that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The
 others have to be installed: `pip install mkl`, `apt-get install libopenblas0-pthread`."""
 ABOUT_GARMENTS = """The network of [the record](../docs/records/fashion_mnist.md), trained from new
-weights on 54,000 images with its settings but for the number of epochs: preparation of the images,
-the epoch and all compilation are timed, validation is not."""
+weights with its settings but for the number of epochs: preparation of the images, the epoch and the
+compilation of networks are timed, validation is not. (Kernels are compiled once for a machine.)"""
 ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
 the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
 Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and

@@ -100,12 +100,12 @@ void losses(const Problem& of, float* loss, float* log_sum) {
   }
 }
 
-// Computes the gradients of the scores from these: dloss (probability - target), 0 behind the last.
+// Computes the gradients of the scores from these: dloss (probability - target). What it writes behind
+// the last class, up to the end of a vector, is not read.
 void slopes(const Problem& of, long row, long some, long first, long count, const float* dloss,
             const float* log_sum, float* scores) {
   for (long n = row; n < row + some; ++n, scores += kSomeClasses) {
     const long label = of.labels[n];
-    std::fill(scores + count, scores + in_vectors(count), 0.0f);
     for (long k = 0; k < count; k += kLanes)
       store(scores + k, dloss[n] * (exponential(load(scores + k) - log_sum[n]) - of.share));
     if (label >= first && label < first + count)

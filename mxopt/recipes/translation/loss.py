@@ -73,8 +73,8 @@ class TranslatorLoss(gluon.HybridBlock):
     losses (samples,) float32, equal to those of :class:`TranslationLoss`. Of sentences in one row,
     the words are (1, all words) and the loss is their sum, (1,).
 
-    With mxopt's kernels one operator computes the losses (:func:`mxopt.kernels.operators.
-    cross_entropy`); with MXNet's operators :func:`_losses` does.
+    With mxopt's kernels one operator computes them, without an array of scores
+    (:func:`mxopt.kernels.operators.cross_entropy`); otherwise :func:`_losses` does.
 
     Args:
         translator: a :class:`~.transformer.Translator`, which can still be used on its own.
