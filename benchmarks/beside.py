@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cases import LAUNCH, LAUNCH_DROPPED, STEPS
 from mxopt import report
-from mxopt.measure import Experiment
+from mxopt.measure import Experiment, Ratio
 
 MEBIBYTE = 2**20
 ABOUT_EPOCHS = """The time includes creating the network, opening the data, reading
@@ -153,14 +153,23 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
     if noise and not noise.low <= 1 <= noise.high:
         words += f" The same arm measured twice differs by {noise}: less than that shows nothing."
     if target is not None:
-        outcome = "met" if ratio.low >= target else "met by the mean, but not by the whole interval"
-        if ratio.value < target:
-            outcome = "not met"
-        words += f" Target {target}: {outcome}."
+        words += f" Target {target}: {outcome(ratio, target)}."
     if more > 0:
         words += f" Memory: {more:.2f} times the peer's"
         words += f"; target 1: {'not ' * (more > 1)}met." if target is not None else "."
     return words
+
+
+def outcome(ratio: Ratio, target: float) -> str:
+    """Return whether a ratio meets a target, with its whole interval or not.
+
+    Args:
+        ratio: the ratio.
+        target: what it should be at least.
+    """
+    if ratio.value < target:
+        return "not met"
+    return "met" if ratio.low >= target else "met by the mean, but not by the whole interval"
 
 
 def epochs(found: Experiment) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, given, growth, levers, roofline
+from benchmarks import beside, given, growth, levers, predict, roofline
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
@@ -164,6 +164,10 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
                   str(beside.launched(launched))]  # fmt: skip
     if "loader" in known:
         parts += [f"### {known['loader'].title}", *_loader(known["loader"])]
+    if predicted := [known[name] for name in predict.PREDICT if name in known]:
+        parts += ["### Predictions, in float32 and int8", predict.ABOUT]
+        for found in predicted:
+            parts += [f"#### {found.title}", *predict.parts(found)]
     if grown := _grown(known):
         parts += ["### Growth", *growth.parts(grown, folder)]
     if "levers" in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import predict
 from benchmarks.cases import (
     ALONE,
     BLAS,
@@ -296,6 +297,7 @@ PARTS = {
     "loader": _loader,
     "fashion_mnist": _goal,
     "garments": _garments,
+    **dict.fromkeys(predict.PREDICT, predict.part),
     **dict.fromkeys(GROWTH, _growth),
     "levers": _levers,
     "roofline": _roofline,

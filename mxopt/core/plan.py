@@ -65,6 +65,8 @@ class Plan:
         blas: library of matrix products for ``dot``, ``batch_dot`` and linear algebra: ``default``
             (the wheel's OpenBLAS of 2021), ``mkl`` (the package ``mkl``), ``openblas`` (the
             system's).
+        onednn: instructions of oneDNN, which computes convolutions and dense layers: ``default``,
+            or ``amx``: on a processor with AMX, networks in int8 are multiplied by its tiles.
         allocator: which freed blocks glibc returns to the system: ``default`` (those above a
             threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none);
             or another library in place of glibc's malloc: ``jemalloc``, ``tcmalloc``.
@@ -154,6 +156,7 @@ class Plan:
     blocktime: int | None = at_least(0, None)
     copies: str = choice("parallel", "serial")
     blas: str = choice("default", "mkl", "openblas")
+    onednn: str = choice("default", "amx")
     allocator: str = choice("default", "keep", "return", "jemalloc", "tcmalloc")
     pages: str = choice("default", "huge")
     hybridize: str = choice("no", "yes", "static", "fused")

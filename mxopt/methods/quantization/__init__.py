@@ -4,12 +4,15 @@ from functools import partial
 
 from mxopt.core.errors import PlanError
 from mxopt.methods.method import Method, exports
+from mxopt.methods.quantization import amx
+
+amx.install()
 
 
 class Quantization(Method):
     """Integers after training, a step of deployment; and training that sees their rounding."""
 
-    switches = ("simulated_bits",)
+    switches = ("simulated_bits", "onednn")
     options = {"mxopt.chapter.deployment:inference": ("form",)}
 
     @classmethod
@@ -29,6 +32,15 @@ class Quantization(Method):
                 f"simulated_bits={plan.simulated_bits} computes in float32 what it has rounded, "
                 f"and not in precision={plan.precision!r}; set precision='float32'"
             )
+
+    @classmethod
+    def environment(cls, plan):
+        """Return the variables of oneDNN.
+
+        Raises:
+            DeviceError: ``onednn="amx"``, and the processor has no AMX.
+        """
+        return amx.environment() if plan.onednn == "amx" else {}
 
     def network(self, run, net):
         """Return the network whose layers round their inputs, or the network itself."""
