@@ -45,7 +45,7 @@ ARMS = {
 }
 PAIRS = [("int8-parallel-copies", "int8"), ("fused", "int8"), ("onnxruntime", "int8"),
          ("int8", "int8-amx")]  # fmt: skip
-# How many times faster than another arm those in int8 should be.
+# The arms in int8, and how many times faster than other arms they should be.
 INT8 = ("int8", "int8-amx")
 TARGETS = {"float32": 3.0, "onnxruntime-int8": 1.0}
 ABOUT = """Milliseconds of a prediction, each waited for, with one thread for each core, and the

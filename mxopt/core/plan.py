@@ -66,7 +66,7 @@ class Plan:
             (the wheel's OpenBLAS of 2021), ``mkl`` (the package ``mkl``), ``openblas`` (the
             system's).
         onednn: instructions of oneDNN, which computes convolutions and dense layers: ``default``,
-            or ``amx``: on a processor with AMX, networks in int8 are multiplied by its tiles.
+            or ``amx``, which lets networks in int8 use the tiles of a processor with AMX.
         allocator: which freed blocks glibc returns to the system: ``default`` (those above a
             threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none);
             or another library in place of glibc's malloc: ``jemalloc``, ``tcmalloc``.

@@ -13,6 +13,7 @@ _GARMENTS = {
     "preprocess": "cached",
     "transform_batch": 1_000,
 }
+_SMALL = {"recipe": "fashion_mnist", "train": True, "batch": 32, "times": 500}
 _DEEPLAB = {"recipe": "segmentation", "network": "deeplab_mobilenetv2"}
 # How 8_2 trains, but for what depends on stages that are not trained.
 _PEOPLE = {
@@ -101,26 +102,14 @@ _CHECKLIST = {
     "calibrated": 0,
     "stored": 0,
     "network": {**_DEEPLAB, "size": 240},
-    "small_network": {
-        "recipe": "fashion_mnist",
-        "train": True,
-        "limit": 3_200,
-        "batch": 32,
-        "times": 500,
-    },
+    "small_network": {**_SMALL, "limit": 3_200},
     "long": {
         "repeats": 6,
         "loader_searches": {"tuning": {}, "grid": {"exhaustive": True}},
         "channels": (16, 24, 32, 40, 48, 56, 64, 72, 80),
         "finder": {"limit": 9_600},
         "smaller": {},
-        "small_network": {
-            "recipe": "fashion_mnist",
-            "train": True,
-            "limit": 9_600,
-            "batch": 32,
-            "times": 500,
-        },
+        "small_network": {**_SMALL, "limit": 9_600},
         "cases": 6,
         "curriculum": {"limit": 19_200, "goal": 0.87},
         "large": _LARGE,
