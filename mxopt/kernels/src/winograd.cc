@@ -255,8 +255,10 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   float* const dx = (*outputs)[0].data<float>();
   const long pitch = own.pitch(), in_step = own.inputs * pitch, out_step = own.filters * pitch;
   const long weights = kFactors * own.weight_step();
-  float* const w = lent(2 * weights + kFactors * (in_step + out_step));
-  float *const dw = w + weights, *const in = dw + weights, *const dout_factors = in + kFactors * in_step;
+  // If all rows are computed at once, gradients of the weights' factors take the place of the factors.
+  const long between = own.rows_at_once() < own.rows() ? weights : 0;
+  float* const w = lent(weights + between + kFactors * (in_step + out_step));
+  float *const dw = w + between, *const in = dw + weights, *const dout_factors = in + kFactors * in_step;
   take_weights(own, (*inputs)[2].data<float>(), w);
   if (own.rows() == 0) std::fill_n(dw, weights, 0.0f);
 #pragma omp parallel for schedule(static)
@@ -272,17 +274,17 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
 #pragma omp for schedule(static)
       for (long channel = 0; channel < own.filters; ++channel)
         take_gradients(rows, channel, dout, dout_factors + channel * pitch, out_step);
-      static thread_local Panels panels;
+      static thread_local Panels of_inputs, of_gradients;
 #pragma omp for schedule(static)
       for (long n = 0; n < kFactors; ++n) {
         const float *dout_n = dout_factors + n * out_step, *w_n = w + n * own.weight_step();
-        panels.take_transposed(windows, own.inputs, in + n * in_step, pitch);
-        product(own.filters, own.inputs, windows, {dout_n, pitch, 1}, panels,
-                dw + n * own.weight_step(), own.weight_pitch(), rows.from > 0);
+        of_inputs.take_transposed(windows, own.inputs, in + n * in_step, pitch);
+        of_gradients.take(own.filters, windows, dout_n, pitch);
         // The factors of the inputs make place for their gradients.
-        panels.take(own.filters, windows, dout_n, pitch);
-        product(own.inputs, windows, own.filters, {w_n, 1, own.weight_pitch()}, panels,
+        product(own.inputs, windows, own.filters, {w_n, 1, own.weight_pitch()}, of_gradients,
                 in + n * in_step, pitch, false);
+        product(own.filters, own.inputs, windows, {dout_n, pitch, 1}, of_inputs,
+                dw + n * own.weight_step(), own.weight_pitch(), rows.from > 0);
       }
 #pragma omp for schedule(static)
       for (long channel = 0; channel < own.inputs; ++channel)
