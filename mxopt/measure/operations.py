@@ -41,7 +41,7 @@ def operators(net: gluon.HybridBlock, *example: nd.NDArray) -> list[Operator]:
     """
     net(*example)
     symbol, _, shapes = trace(net, *example)
-    known = output_shapes(symbol, shapes)
+    known = {name: own[0] for name, own in output_shapes(symbol, shapes).items()}
     nodes = json.loads(symbol.tojson())["nodes"]
     found = []
     for node in nodes:

@@ -69,6 +69,17 @@ class GraphRewrites(Method):
                 "graph_rewrites='none', or precision='float32'"
             )
 
+    @classmethod
+    def environment(cls, plan):
+        """Return the variable for the memory that MXNet's operators need while they compute.
+
+        By default they take turns with four such memories, so that several can compute at once on
+        a device. Beside kernels, each of which uses all cores, one is enough.
+        """
+        kernels = set(chosen(plan.graph_rewrites)) & set(KERNELS)
+        alone = len(plan.device_indices) == 1
+        return {"MXNET_CPU_TEMP_COPY": "1"} if kernels and alone else {}
+
     def network(self, run, net):
         """Return the rewritten network, or the network itself if no rewrite is selected."""
         from mxopt.methods.graph_rewrites.rewriting import optimize

@@ -11,7 +11,7 @@ from mxopt.methods.graph_rewrites.graph import Graph, Node, attributes
 
 # A convolution is left to MXNet's operator unless at most this share of its products is enough, and
 # it has as many channels and filters: the operators rearrange their inputs and outputs.
-WORTH, LEAST = 0.7, 128
+WORTH, LEAST = 0.7, 64
 
 
 def fewer_products(graph: Graph, node: Node):

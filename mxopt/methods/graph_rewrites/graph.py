@@ -16,6 +16,7 @@ from mxopt.core.errors import PlanError
 from mxopt.kernels.operators import DRAWS
 
 Output = tuple  # (node number, which of its outputs)
+SUMS = ("elemwise_add", "_plus", "_Plus", "_add")  # names of the sum of two arrays
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Graph:
     kept: dict[int, int] = field(default_factory=dict)
     changed: dict[Output, Output] = field(default_factory=dict)
     _constants: dict[tuple | str, Output] = field(default_factory=dict)
+    _once: dict[tuple, Output] = field(default_factory=dict)
 
     def add(self, op: str, name: str, *inputs: Output, **attributes) -> Output:
         """Append a node and return its first output.
@@ -52,6 +54,20 @@ class Graph:
         links = [[number, output, 0] for number, output in inputs]
         self.nodes.append({"op": op, "name": name, "attrs": attributes, "inputs": links})
         return len(self.nodes) - 1, 0
+
+    def once(self, op: str, data: Output, **attributes) -> Output:
+        """Return an operator's output; the same node for the same arguments.
+
+        Args:
+            op: name of MXNet's operator.
+            data: its input.
+            **attributes: its parameters.
+        """
+        key = (op, data, *attributes.items())
+        if key not in self._once:
+            name = f"{self.nodes[data[0]]['name']}_{op.lower()}{data[1]}"
+            self._once[key] = self.add(op, name, data, **attributes)
+        return self._once[key]
 
     def for_kernel(self, parameter: Output) -> Output:
         """Return a parameter for an operator of :mod:`mxopt.kernels`.
@@ -195,7 +211,9 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable, adds: bool = Tru
         else:
             new.nodes.append({**raw, "inputs": [[*link, 0] for link in links]})
             new.kept[number] = len(new.nodes) - 1
-        new.shapes[new.place((number, 0))] = known.get(raw["name"])
+        of_node = known.get(raw["name"], [None])
+        for which, shape in enumerate(of_node[:1] if done else of_node):
+            new.shapes[new.place((number, which))] = shape
     variables = [number for number, node in enumerate(new.nodes) if node["op"] == "null"]
     heads = [[*new.place(head), 0] for head in source["heads"]]
     text = {"nodes": new.nodes, "arg_nodes": variables, "heads": heads,
@@ -203,8 +221,8 @@ def rewrite(symbol, shapes: dict[str, tuple], change: Callable, adds: bool = Tru
     return mx.sym.load_json(json.dumps(text)), changes
 
 
-def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
-    """Return the shape of every node's first output, by the node's name.
+def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, list[tuple]]:
+    """Return the shapes of every node's outputs, by the node's name.
 
     Args:
         symbol: the graph.
@@ -213,10 +231,10 @@ def output_shapes(symbol, inputs: dict[str, tuple]) -> dict[str, tuple]:
     internals = symbol.get_internals()
     own = {name: inputs[name] for name in internals.list_arguments() if name in inputs}
     _, shapes, _ = internals.infer_shape(**own)
-    found = {}
+    found = defaultdict(list)
     for output, shape in zip(internals.list_outputs(), shapes):
         # Outputs of a node that has several are numbered.
-        found.setdefault(re.sub(r"_output\d*$", "", output), shape)
+        found[re.sub(r"_output\d*$", "", output)].append(shape)
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mxopt.methods.graph_rewrites.graph import Graph, Node, attributes, is_relu
+from mxopt.methods.graph_rewrites.graph import SUMS, Graph, Node, attributes, is_relu
 
 KERNEL = "mxopt_inverted_residual"
-_SUMS = ("elemwise_add", "_plus", "_Plus", "broadcast_add", "_add")
+_SUMS = (*SUMS, "broadcast_add")
 _KIND = "inverted residual blocks computed by one kernel"
 
 

@@ -7,12 +7,11 @@ plain layout. Where both alternate, every array between them is converted, forwa
 from __future__ import annotations
 
 from mxopt import kernels
-from mxopt.methods.graph_rewrites.graph import Graph, Node, is_relu
+from mxopt.methods.graph_rewrites.graph import SUMS, Graph, Node, is_relu
 
 NORM, POINTWISE = "mxopt_batch_norm", "mxopt_pointwise"
 # What batch norms follow that are computed by a kernel.
 _PLAIN = (POINTWISE, "mxopt_winograd", "mxopt_seen_taps")
-_SUMS = ("elemwise_add", "_plus", "_Plus", "_add")
 # Convolutions of fewer channels or filters are left to MXNet's operator.
 LEAST = 64
 
@@ -34,7 +33,7 @@ def plain_layout(graph: Graph, node: Node):
         return _pointwise(graph, node)
     if node.op == "BatchNorm":
         return _norm(graph, node)
-    if node.op in _SUMS:
+    if node.op in SUMS:
         return _sum(graph, node)
     if is_relu(node.op, node.attributes):
         return _relu(graph, node)

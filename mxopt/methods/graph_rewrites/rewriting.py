@@ -19,6 +19,7 @@ from mxnet import autograd, gluon, nd
 
 from mxopt import kernels
 from mxopt.core.errors import PlanError
+from mxopt.data import ndarray_memory
 from mxopt.methods.graph_rewrites import KERNELS, NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fewer_products import fewer_products
@@ -26,6 +27,7 @@ from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
 from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
 from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
+from mxopt.methods.graph_rewrites.plain_inputs import plain_inputs
 from mxopt.methods.graph_rewrites.plain_layout import plain_layout
 from mxopt.methods.graph_rewrites.pool_first import pool_first
 from mxopt.methods.graph_rewrites.pooled_convolution import pooled_convolution
@@ -70,6 +72,7 @@ class Optimized(gluon.HybridBlock):
         self.original, self.rewritten = original, rewritten
         self.changes, self._shapes = changes, shapes
         self._written = [] if adds else list(original.collect_params().values())
+        self._predicted = False
 
     @property
     def report(self) -> str:
@@ -88,6 +91,9 @@ class Optimized(gluon.HybridBlock):
     def forward(self, *inputs):
         """Compute the output, with the original network for shapes that differ or are unknown.
 
+        A prediction leaves weights in a layout of oneDNN, and an operator of a library is given a
+        converted copy in every step. So they are put back before the next training step.
+
         Raises:
             PlanError: gradients are added to, and the network was rewritten with ``adds=False``.
         """
@@ -96,6 +102,11 @@ class Optimized(gluon.HybridBlock):
                 "the network was rewritten with adds=False, so its gradients are written and not "
                 "added to as grad_req='add' asks; call optimize(..., adds=True)"
             )
+        if not autograd.is_training():
+            self._predicted = True
+        elif self._predicted:
+            self._predicted = False
+            _put_back(self.collect_params().values())
         same = [getattr(x, "shape", ())[1:] for x in inputs] == self._shapes
         return (self.rewritten if same else self.original)(*inputs)
 
@@ -130,6 +141,8 @@ def optimize(
     for name in (name for name in REWRITES if name in chosen):
         graph, found = rewrite(graph, shapes, REWRITES[name], adds)
         changes.update(found)
+    graph, found = rewrite(graph, shapes, plain_inputs, adds)
+    changes.update(found)
     optimized = with_graph(net, example, graph, inputs, changes, adds)
     with autograd.predict_mode():
         after = flat(optimized(*example))
@@ -158,3 +171,10 @@ def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes, adds=Tru
     parameters.update(net.collect_params())
     block = gluon.SymbolBlock(graph, inputs, params=parameters)
     return Optimized(net, block, [array.shape[1:] for array in example], changes, adds)
+
+
+def _put_back(parameters) -> None:
+    """Put parameters back into MXNet's own layout, which is that of a view of their memory."""
+    for parameter in parameters:
+        for array in parameter.list_data():
+            ndarray_memory.view(array)

@@ -319,6 +319,14 @@ def test_usual_rewrites_can_be_joined_with_others():
     assert "inverted_residual" not in USUAL
 
 
+def test_operators_beside_kernels_share_one_temporary_memory_on_one_device():
+    one = {"MXNET_CPU_TEMP_COPY": "1"}
+    assert GraphRewrites.environment(Plan(graph_rewrites="usual+plain_layout")) == one
+    for other in ({"devices": "cpu:0-1"}, {"graph_rewrites": "usual"}):
+        plan = Plan(**{"graph_rewrites": "usual+plain_layout", **other})
+        assert GraphRewrites.environment(plan) == {}
+
+
 def test_a_rewrite_that_does_not_exist_is_refused_by_the_plan():
     with pytest.raises(
         PlanError, match="no rewrite is called 'bounds'; take none, or some of usual"
