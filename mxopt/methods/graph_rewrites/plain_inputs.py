@@ -31,7 +31,7 @@ def plain_inputs(graph: Graph, node: Node):
     for place in places:
         links[place] = graph.once("Reshape", links[place], shape=(0, 0, 0, 0))
     made, _ = graph.add(node.op, node.name, *links, **node.attributes)
-    for number, which in list(node.traced.readers):
+    for number, which in node.traced.readers:
         if number == node.number:
             graph.changed[number, which] = made, which
     return (made, 0), "kernels that read arrays converted once", node.op
