@@ -63,7 +63,12 @@ STEPS = {
             "copies": SERIAL,
             "accumulated": {"batch_size": 2, "grad_accumulation": 2},
             "resident": {"preprocess": "device"},
-            "kernels": {"space_to_batch": False, "graph_rewrites": "usual+inverted_residual"},
+            "kernels": {
+                "space_to_batch": False,
+                "graph_rewrites": "usual+inverted_residual",
+                "batch_size": 4,
+                "grad_accumulation": 1,
+            },
         },
         "dropped": {"huge": HUGE, "openmp": INTEL},
         "launch": True,
