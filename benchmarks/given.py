@@ -14,8 +14,8 @@ GIVEN = {
     "huge_pages": "transparent huge pages, by PyTorch's allocator (`THP_MEM_ALLOC_ENABLE=1`)",
     "mkl_intel_kernels": "MKL's kernels for Intel's processors on any processor, by preloading "
     "`benchmarks/peers/mkl_intel_cpu.c`; changes nothing on an Intel processor",
-    "accumulation": "as many batches of an update, each computed after the other, as mxopt's last "
-    "arm, and the same ones",
+    "accumulation": "the two halves of a batch computed one after the other, and their gradients "
+    "added, as mxopt's `accumulated`",
     "shared_dropout": "dropout of layers drawn from 512 shared rows, as mxopt's `cpu_operators`",
     "fused_loss": "projection and loss in one function that computes the gradient with the loss, "
     "as mxopt's `loss=fused`, and leaves out padding",

@@ -16,6 +16,7 @@ from mxopt.core.errors import PlanError
 from mxopt.kernels.operators import DRAWS
 
 Output = tuple  # (node number, which of its outputs)
+KERNEL = "mxopt_"  # what names of the operators of mxopt.kernels begin with
 SUMS = ("elemwise_add", "_plus", "_Plus", "_add")  # names of the sum of two arrays
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.methods.graph_rewrites.graph import SUMS, Graph, Node, Output
+from mxopt.methods.graph_rewrites.graph import KERNEL, SUMS, Graph, Node, Output
 
 # Operators whose outputs are in a layout of oneDNN if one of their inputs is.
 _KEEPING = ("Activation", "BatchNorm", "Concat", "Pooling", *SUMS)
@@ -22,7 +22,7 @@ def plain_inputs(graph: Graph, node: Node):
     Returns:
         The new output, the kind of the change and its description; None to keep the node.
     """
-    if not node.op.startswith("mxopt_"):
+    if not node.op.startswith(KERNEL):
         return None
     places = [place for place, link in enumerate(node.inputs) if _is_blocked(graph, link)]
     if not places:

@@ -15,6 +15,8 @@ the outputs of both networks. Samples of another shape are computed by the origi
 
 from __future__ import annotations
 
+import json
+
 from mxnet import autograd, gluon, nd
 
 from mxopt import kernels
@@ -24,7 +26,7 @@ from mxopt.methods.graph_rewrites import KERNELS, NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fewer_products import fewer_products
 from mxopt.methods.graph_rewrites.fold_batch_norm import fixed_norm
-from mxopt.methods.graph_rewrites.graph import flat, rewrite, trace
+from mxopt.methods.graph_rewrites.graph import KERNEL, flat, rewrite, trace
 from mxopt.methods.graph_rewrites.inverted_residual import fused_block
 from mxopt.methods.graph_rewrites.pad_channels import whole_blocks
 from mxopt.methods.graph_rewrites.plain_inputs import plain_inputs
@@ -59,6 +61,7 @@ class Optimized(gluon.HybridBlock):
         shapes: shapes of the inputs that it was rewritten for, without the samples.
         changes: descriptions of the changed nodes, for each kind of change.
         adds: whether gradients may be added to.
+        kernels: whether operators of :mod:`mxopt.kernels` read the parameters.
         **kwargs: arguments of ``gluon.HybridBlock``.
 
     Attributes:
@@ -67,11 +70,13 @@ class Optimized(gluon.HybridBlock):
         changes: descriptions of the changed nodes, for each kind of change.
     """
 
-    def __init__(self, original, rewritten, shapes, changes, adds=True, **kwargs):
+    def __init__(self, original, rewritten, shapes, changes, adds=True, kernels=False, **kwargs):
         super().__init__(**kwargs)
         self.original, self.rewritten = original, rewritten
         self.changes, self._shapes = changes, shapes
-        self._written = [] if adds else list(original.collect_params().values())
+        parameters = list(original.collect_params().values())
+        self._written = [] if adds else parameters
+        self._read_by_kernels = parameters if kernels else []
         self._predicted = False
 
     @property
@@ -91,8 +96,8 @@ class Optimized(gluon.HybridBlock):
     def forward(self, *inputs):
         """Compute the output, with the original network for shapes that differ or are unknown.
 
-        A prediction leaves weights in a layout of oneDNN, and an operator of a library is given a
-        converted copy in every step. So they are put back before the next training step.
+        A prediction leaves weights in a layout of oneDNN, and a kernel would be given a converted
+        copy in every step. So they are put back before the next training step.
 
         Raises:
             PlanError: gradients are added to, and the network was rewritten with ``adds=False``.
@@ -106,7 +111,7 @@ class Optimized(gluon.HybridBlock):
             self._predicted = True
         elif self._predicted:
             self._predicted = False
-            _put_back(self.collect_params().values())
+            _put_back(self._read_by_kernels)
         same = [getattr(x, "shape", ())[1:] for x in inputs] == self._shapes
         return (self.rewritten if same else self.original)(*inputs)
 
@@ -170,7 +175,9 @@ def with_graph(net: gluon.HybridBlock, example, graph, inputs, changes, adds=Tru
     parameters = gluon.ParameterDict(shared=net.collect_params())
     parameters.update(net.collect_params())
     block = gluon.SymbolBlock(graph, inputs, params=parameters)
-    return Optimized(net, block, [array.shape[1:] for array in example], changes, adds)
+    shapes = [array.shape[1:] for array in example]
+    by_kernels = any(node["op"].startswith(KERNEL) for node in json.loads(graph.tojson())["nodes"])
+    return Optimized(net, block, shapes, changes, adds, by_kernels)
 
 
 def _put_back(parameters) -> None:
