@@ -81,7 +81,7 @@ def pooled_convolution(F, x, weight, bias):
     return F.mxopt_pooled_convolution(x, F.identity(weight), F.identity(bias))[0]
 
 
-def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, **settings):
+def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, norm=(), **settings):
     """Return ``relu(norm(x) + other)``, where norm is batch normalisation.
 
     Args:
@@ -93,12 +93,14 @@ def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, **settings)
         variance: (channels,), the running variance, likewise.
         draws: as for :func:`residual_norm`.
         other: array like x, or None.
+        norm: gamma, beta, mean and variance of the other array, if its norm is added.
         **settings: ``relu`` (0 to leave it out), ``epsilon`` and ``momentum``.
     """
-    more = [] if other is None else [other]
     identity = F.identity
+    more = [] if other is None else [other, *map(identity, norm[:2]), *norm[2:]]
+    added = (other is not None) + bool(norm)
     return F.mxopt_batch_norm(x, identity(gamma), identity(beta), mean, variance, draws, *more,
-                              added=len(more), **settings)  # fmt: skip
+                              added=added, **settings)  # fmt: skip
 
 
 def residual_norm(F, x, change, gamma, beta, draws, **settings):

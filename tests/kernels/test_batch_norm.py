@@ -11,8 +11,9 @@ from mxopt.kernels import operators
 if not kernels.available():
     pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
 
-NAMES = ("x", "gamma", "beta", "other")
+NAMES = ("x", "gamma", "beta", "other", "gamma2", "beta2")
 SHAPES = [(2, 5, 7, 9), (1, 16, 1, 1), (3, 33, 16, 2), (4, 3, 60, 60), (1, 2, 3, 5)]
+RUNNING = ("mean", "variance", "mean2", "variance2")
 TRAINS, PREDICTS = nd.array([0, 2] * (operators.DRAWS // 2)), nd.ones(operators.DRAWS)
 
 
@@ -22,21 +23,31 @@ def drawn(shape, seed=0):
     made = {"x": random.randn(*shape) * 3 + 1, "gamma": random.uniform(0.5, 2, channels),
             "beta": random.randn(channels), "mean": random.randn(channels),
             "variance": random.uniform(0.5, 2, channels), "other": random.randn(*shape),
-            "head": random.randn(*shape)}  # fmt: skip
+            "head": random.randn(*shape), "gamma2": random.uniform(0.5, 2, channels),
+            "beta2": random.randn(channels), "mean2": random.randn(channels),
+            "variance2": random.uniform(0.5, 2, channels)}  # fmt: skip
     return {name: nd.array(values) for name, values in made.items()}
 
 
 def plain(a, added, relu, **how):
     how = {"fix_gamma": False, "eps": 1e-3, "momentum": 0.8, **how}
     y = nd.BatchNorm(a["x"], a["gamma"], a["beta"], a["mean"], a["variance"], **how)
-    y = y + a["other"] if added else y
+    if added == 1:
+        y = y + a["other"]
+    if added == 2:
+        y = y + nd.BatchNorm(a["other"], *second(a), **how)
     return nd.relu(y) if relu else y
+
+
+def second(a):
+    return [a[name] for name in ("gamma2", "beta2", "mean2", "variance2")]
 
 
 def ours(a, added, relu, trains=True):
     return operators.batch_norm(
         nd, a["x"], a["gamma"], a["beta"], a["mean"], a["variance"], TRAINS if trains else PREDICTS,
-        a["other"] if added else None, relu=int(relu), epsilon=1e-3, momentum=0.8,
+        a["other"] if added else None, second(a) if added == 2 else (),
+        relu=int(relu), epsilon=1e-3, momentum=0.8,
     )  # fmt: skip
 
 
@@ -49,7 +60,7 @@ def computed(arrays, compute, train_mode=True):
         y = compute(arrays)
     y.backward(arrays["head"])
     found = {name: arrays[name].grad for name in NAMES}
-    found.update(y=y, mean=arrays["mean"], variance=arrays["variance"])
+    found.update({name: arrays[name] for name in RUNNING}, y=y)
     return {name: array.asnumpy() for name, array in found.items()}
 
 
@@ -61,35 +72,41 @@ def compare(expected, found, tolerance=1e-5):
 
 
 @pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("added", [0, 1, 2])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_it_computes_what_mxnets_operators_do(shape, added, relu):
     arrays = drawn(shape)
     expected = computed(arrays, lambda a: plain(a, added, relu))
-    assert (expected["mean"] != arrays["mean"].asnumpy()).all()
+    for name in RUNNING if added == 2 else RUNNING[:2]:
+        assert (expected[name] != arrays[name].asnumpy()).all()
     compare(expected, computed(arrays, lambda a: ours(a, added, relu)))
 
 
-@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("added", [0, 1, 2])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_in_prediction_it_takes_the_running_statistics(shape, added):
     arrays = drawn(shape)
     expected = computed(arrays, lambda a: plain(a, added, True, use_global_stats=True))
     found = computed(arrays, lambda a: ours(a, added, True, trains=False), train_mode=False)
     compare(expected, found)
-    for name in ("mean", "variance"):
+    for name in RUNNING:
         np.testing.assert_array_equal(found[name], arrays[name].asnumpy())
 
 
-def test_its_gradients_are_those_of_differences_in_float64():
+@pytest.mark.parametrize("added", [1, 2])
+def test_its_gradients_are_those_of_differences_in_float64(added):
     arrays = drawn((2, 3, 3, 4))
-    found = computed(arrays, lambda a: ours(a, True, True))
+    found = computed(arrays, lambda a: ours(a, added, True))
     exact = {name: array.asnumpy().astype("float64") for name, array in arrays.items()}
 
-    def loss():
-        x, gamma, beta = exact["x"], exact["gamma"][:, None, None], exact["beta"][:, None, None]
+    def norm(x, gamma, beta):
         mean, variance = x.mean((0, 2, 3), keepdims=True), x.var((0, 2, 3), keepdims=True)
-        y = (x - mean) / np.sqrt(variance + 1e-3) * gamma + beta + exact["other"]
+        gamma, beta = gamma[:, None, None], beta[:, None, None]
+        return (x - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+
+    def loss():
+        y, other = norm(exact["x"], exact["gamma"], exact["beta"]), exact["other"]
+        y = y + (norm(other, exact["gamma2"], exact["beta2"]) if added == 2 else other)
         return (np.maximum(y, 0) * exact["head"]).sum()
 
     for name in NAMES:
@@ -149,7 +166,11 @@ def test_in_a_graph_and_on_several_contexts(hybridize):
 
 def test_what_it_does_not_take_is_refused():
     good = drawn((2, 3, 4, 4))
-    bad = {"x": nd.ones((2, 3, 4)), "gamma": nd.ones(4), "other": nd.ones((2, 3, 4, 1))}
-    for name, array in {**bad, "beta": good["beta"].astype("float64")}.items():
+    bad = {"x": nd.ones((2, 3, 4)), "gamma": nd.ones(4), "other": nd.ones((2, 3, 4, 1)),
+           "gamma2": nd.ones(4), "beta": good["beta"].astype("float64")}  # fmt: skip
+    for name, array in bad.items():
         with pytest.raises(mx.MXNetError):
-            ours({**good, name: array}, True, True).wait_to_read()
+            ours({**good, name: array}, 2, True).wait_to_read()
+    with pytest.raises(mx.MXNetError):
+        nd.mxopt_batch_norm(*[good[n] for n in ("x", "gamma", "beta", "mean", "variance")], TRAINS,
+                            added=3).wait_to_read()  # fmt: skip

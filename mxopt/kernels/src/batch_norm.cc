@@ -1,6 +1,6 @@
-// Batch normalisation (Ioffe and Szegedy, 2015), to which another array may be added, and ReLU:
-// y = relu(norm(x) + other). A channel is computed at once, while caches hold it; nothing but the
-// inputs and the output is kept for the backward pass.
+// Batch normalisation (Ioffe and Szegedy, 2015), to which another array or its norm may be added, and
+// ReLU: y = relu(norm(x) + other). A channel is computed at once, while caches hold it; nothing but
+// the inputs and the output is kept for the backward pass.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -12,10 +12,11 @@
 namespace mxopt {
 namespace {
 
-// Inputs: x, gamma, beta, the running mean and variance, draws, and the other array if `added`.
+// Inputs: x, gamma, beta, the running mean and variance, draws, and the other array if `added`. With
+// added=2 the norm of the other array is added, and its gamma, beta, mean and variance follow it.
 enum Input { kX, kGamma, kBeta, kMean, kVariance, kDrawn, kOther };
 
-bool added(const Attributes& attributes) { return attribute(attributes, "added", 0); }
+long added(const Attributes& attributes) { return attribute(attributes, "added", 0); }
 
 // Calls `use(n, zero)` for all of `count` numbers: for vectors of them that begin at n, and for single
 // ones; `zero` is of the type to compute with.
@@ -41,25 +42,43 @@ struct Total {
   float value() const { return sum(vectors) + singles; }
 };
 
-struct Norm {
-  const float *x, *gamma, *beta, *other;
+// An array that is normalised, and the parameters of its channels.
+struct Part {
+  const float *x, *gamma, *beta;
   float *running_mean, *running_variance;
+
+  Part(std::vector<MXTensor>& tensors, size_t first) {
+    const auto data = [&](Input input) { return tensors[first + input].data<float>(); };
+    x = data(kX), gamma = data(kGamma), beta = data(kBeta);
+    running_mean = data(kMean), running_variance = data(kVariance);
+  }
+};
+
+// How a channel is normalised: (x - mean) * scale + shift, where scale = gamma * inverse.
+struct Channel {
+  float mean = 0, variance = 0, inverse = 1, scale = 1, shift = 0;
+};
+
+struct Norm {
+  std::vector<Part> parts;
+  const float* other;  // the other array, normalised or not
   long images, channels, pixels;
   float epsilon, momentum;
   bool relu, training;
 
-  Norm(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first) {
-    const auto data = [&](Input input) { return tensors[first + input].data<float>(); };
-    x = data(kX), gamma = data(kGamma), beta = data(kBeta);
-    running_mean = data(kMean), running_variance = data(kVariance);
-    other = added(attributes) ? data(kOther) : nullptr;
+  Norm(const Attributes& attributes, std::vector<MXTensor>& tensors, size_t first)
+      : parts{Part(tensors, first)} {
+    other = added(attributes) ? tensors[first + kOther].data<float>() : nullptr;
+    if (added(attributes) == 2) parts.emplace_back(tensors, first + kOther);
     const auto& shape = tensors[first].shape;
     images = shape[0], channels = shape[1], pixels = shape[2] * shape[3];
     epsilon = attribute(attributes, "epsilon", 1e-5);
     momentum = attribute(attributes, "momentum", 0.9);
     relu = attribute(attributes, "relu", 1);
-    training = trains(data(kDrawn));
+    training = trains(tensors[first + kDrawn].data<float>());
   }
+
+  bool two() const { return parts.size() == 2; }
 
   // Calls `use(n, zero)` with all numbers n of a channel, as for_numbers does.
   template <class Use>
@@ -73,22 +92,30 @@ struct Norm {
   // How many numbers a channel has; 1 if there are none, to divide by.
   float count() const { return std::max(1L, images * pixels); }
 
-  // Writes the mean that a channel is normalised with, and 1 / its deviation; returns the variance.
-  float statistics(long channel, float* mean, float* inverse) const {
-    float variance = running_variance[channel];
-    *mean = running_mean[channel];
+  // Returns how a channel of a part is normalised: by its own statistics or by the running ones.
+  Channel statistics(const Part& part, long channel) const {
+    Channel own;
+    own.mean = part.running_mean[channel], own.variance = part.running_variance[channel];
     if (training) {
       Total total, squares;
-      for_channel(channel, [&](long n, auto zero) { total += get(x + n, zero); });
-      *mean = total.value() / count();
+      for_channel(channel, [&](long n, auto zero) { total += get(part.x + n, zero); });
+      own.mean = total.value() / count();
       for_channel(channel, [&](long n, auto zero) {
-        const auto distance = get(x + n, zero) - *mean;
+        const auto distance = get(part.x + n, zero) - own.mean;
         squares += distance * distance;
       });
-      variance = squares.value() / count();
+      own.variance = squares.value() / count();
     }
-    *inverse = 1 / std::sqrt(variance + epsilon);
-    return variance;
+    own.inverse = 1 / std::sqrt(own.variance + epsilon);
+    own.scale = part.gamma[channel] * own.inverse, own.shift = part.beta[channel];
+    return own;
+  }
+
+  // Moves the running statistics of a channel towards its own.
+  void update(const Part& part, long channel, const Channel& own) const {
+    float &mean = part.running_mean[channel], &variance = part.running_variance[channel];
+    mean = momentum * mean + (1 - momentum) * own.mean;
+    variance = momentum * variance + (1 - momentum) * own.variance;
   }
 };
 
@@ -98,18 +125,15 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   float* y = (*outputs)[0].data<float>();
 #pragma omp parallel for schedule(static)
   for (long channel = 0; channel < own.channels; ++channel) {
-    float mean, inverse;
-    const float variance = own.statistics(channel, &mean, &inverse);
-    const float scale = own.gamma[channel] * inverse, shift = own.beta[channel];
+    const Channel first = own.statistics(own.parts[0], channel);
+    const Channel second = own.two() ? own.statistics(own.parts[1], channel) : Channel();
     own.for_channel(channel, [&](long n, auto zero) {
-      auto v = (get(own.x + n, zero) - mean) * scale + shift;
-      if (own.other) v += get(own.other + n, zero);
+      auto v = (get(own.parts[0].x + n, zero) - first.mean) * first.scale + first.shift;
+      if (own.other) v += (get(own.other + n, zero) - second.mean) * second.scale + second.shift;
       put(y + n, own.relu ? (v > 0 ? v : zero) : v);
     });
-    if (!own.training) continue;
-    float &running = own.running_mean[channel], &spread = own.running_variance[channel];
-    running = own.momentum * running + (1 - own.momentum) * mean;
-    spread = own.momentum * spread + (1 - own.momentum) * variance;
+    if (own.training) own.update(own.parts[0], channel, first);
+    if (own.training && own.two()) own.update(own.parts[1], channel, second);
   }
   return MX_SUCCESS;
 }
@@ -122,41 +146,54 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   for (auto& tensor : *outputs) to.push_back(tensor.data<float>());
 #pragma omp parallel for schedule(static)
   for (long channel = 0; channel < own.channels; ++channel) {
-    float mean, inverse;
-    own.statistics(channel, &mean, &inverse);
-    Total total, along;
+    const Channel first = own.statistics(own.parts[0], channel);
+    const Channel second = own.two() ? own.statistics(own.parts[1], channel) : Channel();
     const auto gradient = [&](long n, auto zero) {
       const auto d = get(dy + n, zero);
       return own.relu ? (get(y + n, zero) > 0 ? d : zero) : d;
     };
+    Total total, along_first, along_second;
     own.for_channel(channel, [&](long n, auto zero) {
       const auto d = gradient(n, zero);
       total += d;
-      along += d * (get(own.x + n, zero) - mean);
-      if (own.other) put(to[kOther] + n, d);
+      along_first += d * (get(own.parts[0].x + n, zero) - first.mean);
+      if (own.two()) {
+        along_second += d * (get(own.other + n, zero) - second.mean);
+      } else if (own.other) {
+        put(to[kOther] + n, d);
+      }
     });
-    const float scale = own.gamma[channel] * inverse;
-    to[kGamma][channel] = along.value() * inverse;
-    to[kBeta][channel] = total.value();
-    const float centre = own.training ? total.value() / own.count() : 0;
-    const float slope = own.training ? along.value() * inverse * inverse / own.count() : 0;
-    own.for_channel(channel, [&](long n, auto zero) {
-      const auto d = own.other ? get(to[kOther] + n, zero) : gradient(n, zero);
-      put(to[kX] + n, scale * (d - centre - slope * (get(own.x + n, zero) - mean)));
-    });
+    const auto give = [&](const Part& part, const Channel& by, float along, float* const* gradients) {
+      gradients[kGamma][channel] = along * by.inverse;
+      gradients[kBeta][channel] = total.value();
+      const float centre = own.training ? total.value() / own.count() : 0;
+      const float slope = own.training ? along * by.inverse * by.inverse / own.count() : 0;
+      own.for_channel(channel, [&](long n, auto zero) {
+        const auto d = gradient(n, zero);
+        put(gradients[kX] + n, by.scale * (d - centre - slope * (get(part.x + n, zero) - by.mean)));
+      });
+      gradients[kMean][channel] = gradients[kVariance][channel] = 0;
+    };
+    give(own.parts[0], first, along_first.value(), to.data());
+    if (own.two()) give(own.parts[1], second, along_second.value(), to.data() + kOther);
   }
-  for (Input input : {kMean, kVariance}) std::fill_n(to[input], own.channels, 0.0f);
   std::fill_n(to[kDrawn], kDraws, 0.0f);
   return MX_SUCCESS;
 }
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
-  *inputs = kOther + added(attributes), *outputs = 1;
+  const int more[] = {0, 1, 1 + kVariance};
+  if (added(attributes) < 0 || added(attributes) > 2) {
+    MX_ERROR_MSG << "mxopt_batch_norm takes 0, 1 or 2 for added";
+    return MX_FAIL;
+  }
+  *inputs = kOther + more[added(attributes)], *outputs = 1;
   return MX_SUCCESS;
 }
 
-MXReturnValue mutated(const Attributes&, std::vector<int>* inputs) {
+MXReturnValue mutated(const Attributes& attributes, std::vector<int>* inputs) {
   *inputs = {kMean, kVariance};
+  if (added(attributes) == 2) inputs->insert(inputs->end(), {kOther + kMean, kOther + kVariance});
   return MX_SUCCESS;
 }
 
@@ -164,9 +201,11 @@ MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
   const Shape& x = (*inputs)[kX];
   if (x.size() != 4 || (*inputs)[kGamma] != Shape{x[1]} || (*inputs)[kDrawn] != Shape{kDraws} ||
-      (added(attributes) && (*inputs)[kOther] != x)) {
+      (added(attributes) && (*inputs)[kOther] != x) ||
+      (added(attributes) == 2 && (*inputs)[kOther + kGamma] != Shape{x[1]})) {
     MX_ERROR_MSG << "mxopt_batch_norm takes images (samples, channels, height, width), four arrays "
-                    "(channels,), 64 draws, and with added=1 another array like the first";
+                    "(channels,), 64 draws, with added=1 another array like the first, and with "
+                    "added=2 four more arrays (channels,)";
     return MX_FAIL;
   }
   (*outputs)[0] = x;

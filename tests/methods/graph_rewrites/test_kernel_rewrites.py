@@ -214,8 +214,8 @@ def test_a_block_in_the_plain_layout(static):
     tiles = kernels.multiplies_by_tiles()
     names = operators_of(fast)
     assert names.count("mxopt_pointwise") == (3 if tiles else 0)
-    assert names.count("mxopt_batch_norm") == (4 if tiles else 1)
-    assert names.count("relu") + names.count("Activation") == (0 if tiles else 2)
+    assert names.count("mxopt_batch_norm") == (3 if tiles else 2)
+    assert names.count("relu") + names.count("Activation") == (0 if tiles else 1)
     assert names.count("elemwise_add") + names.count("_plus") == (0 if tiles else 1)
     fast.hybridize(static_alloc=static, static_shape=static)
     parameters = net.collect_params()
@@ -250,6 +250,42 @@ def test_other_batch_norms_are_kept(how):
     fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products", "plain_layout"])
     assert operators_of(fast).count("BatchNorm") == 1
     assert operators_of(fast).count("mxopt_batch_norm") == 0
+
+
+def test_a_batch_norm_that_onednn_reads_is_kept():
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(128, 3, 2, 1, use_bias=False, in_channels=128))
+    net.add(gluon.nn.BatchNorm(in_channels=128), gluon.nn.Activation("relu"))
+    net.add(gluon.nn.MaxPool2D())
+    net.initialize()
+    fast = optimize(net, nd.ones((1, 128, 8, 8)), rewrites=["fewer_products", "plain_layout"])
+    assert not fast.changes
+
+
+class TwoNorms(gluon.HybridBlock):
+    """The sum of two batch norms."""
+
+    def __init__(self, epsilon):
+        super().__init__()
+        for name in ("first", "second"):
+            setattr(self, name, gluon.nn.Conv2D(128, 3, padding=1, use_bias=False, in_channels=128))
+        self.norm_first = gluon.nn.BatchNorm(in_channels=128)
+        self.norm_second = gluon.nn.BatchNorm(in_channels=128, epsilon=epsilon)
+
+    def hybrid_forward(self, F, x):
+        return F.relu(self.norm_first(self.first(x)) + self.norm_second(self.second(x)))
+
+
+@pytest.mark.parametrize(("epsilon", "number"), [(1e-5, 1), (1e-2, 2)])
+def test_the_sum_of_two_batch_norms_is_one_kernel_if_they_have_the_same_settings(epsilon, number):
+    mx.random.seed(1)  # as below
+    net = TwoNorms(epsilon)
+    net.initialize(mx.init.Xavier())
+    x = nd.random.normal(shape=(2, 128, 8, 9))
+    fast = optimize(net, x, rewrites=["fewer_products", "plain_layout"])
+    assert operators_of(fast).count("mxopt_batch_norm") == number
+    parameters = net.collect_params()
+    assert_same(gradients(net, x, parameters), gradients(fast, x, parameters))
 
 
 class ReadTwice(gluon.HybridBlock):
@@ -321,7 +357,7 @@ def test_what_kernels_read_from_onednn_is_converted_once(static):
 def test_batch_norms_after_all_branches_are_computed_by_kernels():
     _, _, fast = dilated()
     names = operators_of(fast)
-    assert (names.count("mxopt_batch_norm"), names.count("BatchNorm")) == (2, 1)
+    assert (names.count("mxopt_batch_norm"), names.count("BatchNorm")) == (3, 0)
 
 
 def in_plain_layout(array):
