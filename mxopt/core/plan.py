@@ -138,6 +138,8 @@ class Plan:
             average is validated and tested. ``None`` does not average.
         grad_accumulation: number of batches whose gradients are summed before one update. The
             update equals that of one batch of their total size.
+        gradients: memory of gradients between updates: ``kept``, or ``released`` to the system as
+            soon as each is used (CPU only).
         sparsity: share of each layer's weights that are set to zero, such as 0.75; 0 prunes none.
         prune_from: epoch, or fraction of one, at which pruning begins.
         prune_until: epoch at which ``sparsity`` is reached; ``None`` is half of the training.
@@ -197,6 +199,7 @@ class Plan:
     swa_start: float | None = at_least(0, None)
     ema_decay: float | None = at_least(0, None)
     grad_accumulation: int = at_least(1, 1)
+    gradients: str = choice("kept", "released")
     sparsity: float = at_least(0, 0.0)
     prune_from: float = at_least(0, 0)
     prune_until: float | None = at_least(0, None)

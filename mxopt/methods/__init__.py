@@ -22,6 +22,7 @@ from mxopt.methods.fused_loss import FusedLoss
 from mxopt.methods.gradient_accumulation import GradientAccumulation
 from mxopt.methods.gradient_clipping import GradientClipping
 from mxopt.methods.gradient_clipping_by_value import GradientClippingByValue
+from mxopt.methods.gradient_release import GradientRelease
 from mxopt.methods.graph_rewrites import GraphRewrites
 from mxopt.methods.hybridize import Hybridize
 from mxopt.methods.input_pipeline import InputPipeline
@@ -94,6 +95,7 @@ METHODS: tuple[type[Method], ...] = (
     Pruning,  # before averages, which are then of pruned weights
     WeightAveraging,
     ExponentialMovingAverage,
+    GradientRelease,
     # after training
     OnnxExport,
     TFLiteExport,
