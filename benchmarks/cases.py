@@ -43,6 +43,9 @@ STEPS = {
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "copies": SERIAL,
             "kernels": {"graph_rewrites": "usual+fewer_products+plain_layout"},
+            # Both for memory, which is not to be above the peer's.
+            "released": {"gradients": "released"},
+            "returned": {"allocator": "return"},
         },
         "dropped": {"huge": {**HUGE, "hybridize": "yes"}},
         "peer": "ResNetDeepLab",
@@ -153,6 +156,13 @@ ALONE = {
         "changes": {"onednn": {"graph_rewrites": "usual+fewer_products"}, "plain": {}},
         "peers": {},
         "headline": "onednn",
+    },
+    "resnet-gradients": {
+        "title": "The same ResNet-50, the memory of its gradients kept and released",
+        "case": "resnet",
+        "changes": {"kept": {"gradients": "kept"}, "released": {}},
+        "peers": {},
+        "headline": "kept",
     },
     "mobilenet-kernels": {
         "title": "The same MobileNetV2, its blocks by MXNet's operators and by kernels",
