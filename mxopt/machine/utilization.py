@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from mxopt.machine.nvidia import survey_gpus
 
-# NVML gives the share of its last period, from a sixth of a second to a second by GPU.
-SECONDS = 0.2
+# NVML gives the share of its last period, from a sixth of a second to a second by GPU. What it
+# gives before one has passed is of the time before: on an H200, 100 % of work that had just ended.
+SECONDS, PERIOD = 0.2, 1.0
 
 
 class Utilization:
@@ -26,13 +27,21 @@ class Utilization:
     Args:
         indices: numbers of GPUs among those that MXNet can use; none reads nothing.
         seconds: time between two readings.
+        skipped: time before the first one.
         packages: as for :func:`survey_gpus`.
         nvml: as for :func:`survey_gpus`.
     """
 
-    def __init__(self, indices: Sequence[int], seconds: float = SECONDS, packages=None, nvml=None):
+    def __init__(
+        self,
+        indices: Sequence[int],
+        seconds: float = SECONDS,
+        packages=None,
+        nvml=None,
+        skipped: float = PERIOD,
+    ):
         self._samples: list[float] = []
-        self._seconds, self._nvml, self._gpus = seconds, nvml, []
+        self._seconds, self._skipped, self._nvml, self._gpus = seconds, skipped, nvml, []
         if not indices:
             return
         if nvml is None:
@@ -61,6 +70,7 @@ class Utilization:
         try:
             nvml.nvmlInit()
             handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in self._gpus]
+            self._end.wait(self._skipped)
             while not self._end.wait(self._seconds):
                 rates = [nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
                 self._samples.append(sum(rates) / len(rates))

@@ -11,8 +11,8 @@ from mxopt import machine
 TWO = (("Tesla V100", (7, 0)), ("NVIDIA H100", (9, 0)), ("Tesla T4", (7, 5)))
 
 
-def _read(nvml, indices, seconds=0.1):
-    busy = machine.Utilization(indices, 0.005, GPU_BUILD, nvml)
+def _read(nvml, indices, seconds=0.1, skipped=0.0):
+    busy = machine.Utilization(indices, 0.005, GPU_BUILD, nvml, skipped)
     with busy:
         time.sleep(seconds)
     return busy
@@ -40,6 +40,13 @@ def test_nothing_is_read_outside_of_the_block():
     with busy:
         time.sleep(0.1)
     assert busy.figures()["gpu_utilization"] > before, "the second block added no readings"
+
+
+def test_what_is_of_the_time_before_is_not_read():
+    counted = itertools.count()
+    assert _read(FakeNvml(TWO[0], rates=[counted]), [0], 0.1, skipped=60).figures() == {}
+    assert next(counted) == 0
+    assert _read(FakeNvml(TWO[0], rates=[counted]), [0], 0.3, skipped=0.05).figures()
 
 
 @pytest.mark.parametrize(
