@@ -16,14 +16,13 @@ class GradientRelease(Method):
         Raises:
             PlanError: gradients are on a GPU, or the sums of several batches.
         """
-        if plan.gradients == "kept":
-            return
-        if plan.device_kind == "gpu":
+        released = plan.gradients == "released"
+        if released and plan.device_kind == "gpu":
             raise PlanError(
                 f"gradients={plan.gradients!r} gives memory of the host back, and gradients are on "
                 f"devices={plan.devices!r}; set gradients='kept'"
             )
-        if plan.grad_accumulation > 1:
+        if released and plan.grad_accumulation > 1:
             raise PlanError(
                 f"gradients={plan.gradients!r} with grad_accumulation={plan.grad_accumulation}: "
                 "sums of gradients are needed from batch to batch; set gradients='kept', or "
