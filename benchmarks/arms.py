@@ -118,16 +118,20 @@ def exported(plan: Plan, options: dict) -> tuple[Path, dict]:
     return folder, json.loads(sizes.read_text())
 
 
-def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3) -> dict:
+def load(
+    plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3,
+    image_decoder: str = "pillow",
+) -> dict:  # fmt: skip
     """Read Penn-Fudan's training split through a loader, and train nothing.
 
     Args:
         plan: determines where preprocessing runs, workers and batch size.
         write: called with the name and the fields of each event.
         peer: if given, PyTorch's DataLoader reads instead, with ``workers`` processes, and
-            delivers uint8 if it is given ``uint8``.
+            delivers uint8 if it is given ``uint8``, and decodes with kornia-rs if ``kornia``.
         size: side of the square to which images are cropped, in pixels.
         epochs: how often the split is read; the first epoch is reported separately.
+        image_decoder: what mxopt's data set decodes with.
 
     Returns:
         ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation,
@@ -139,7 +143,7 @@ def load(plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: i
     from mxopt import recipes
     from mxopt.chapter import workloads
 
-    options = {"network": "tiny", "size": size}
+    options = {"network": "tiny", "size": size, "image_decoder": image_decoder}
     if not peer:
         found = workloads.load(plan, write, epochs=epochs, **options)
         return {

@@ -26,6 +26,7 @@ GIVEN = {
     "autocast": "`torch.autocast` to bfloat16: products, and most of what lies between them",
     "workers": "so many processes that read images",
     "uint8": "images and masks delivered as uint8; images normalised as batches",
+    "kornia": "files decoded by kornia-rs instead of Pillow, as mxopt's `image_decoder=kornia`",
 }
 # What every arm has, because it needs no choice.
 ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, gradients set to

@@ -161,21 +161,26 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     plan = before.replace(**READING)
     workers = plan.replace(**WORKERS)
-    arms = {"before": before, "opencv": plan, "workers": workers,
-            "workers-uint8": workers.replace(image_dtype="uint8"),
-            "cached": plan.replace(preprocess="cached"),
-            "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8")}  # fmt: skip
+    # `kornia` is last: it is compared with the peers. `cached` reads no file after preparing.
+    arms = {"before": before, "opencv": plan, "cached": plan.replace(preprocess="cached"),
+            "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8"),
+            "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
+            "kornia": workers.replace(image_dtype="uint8")}  # fmt: skip
+    uint8, kornia = {"uint8": True}, {"uint8": True, "kornia": True}
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
-             "torch-workers-uint8": {"workers": 2, "given": {"uint8": True}}}  # fmt: skip
-    pairs = [("before", "opencv"), ("opencv", "workers"), ("opencv", "cached"),
-             ("workers", "workers-uint8"), ("cached", "cached-uint8")]  # fmt: skip
-    pairs += [(peer, arm) for peer in peers for arm in arms]
+             "torch-workers-uint8": {"workers": 2, "given": uint8},
+             "torch-kornia": {"workers": 2, "given": kornia}}  # fmt: skip
+    pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
+             ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
+             ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
+    pairs += [(peer, "kornia") for peer in peers]
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
-        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="workers-uint8",
-        arm_options={arm: {"peer": peer} for arm, peer in peers.items()},
+        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="kornia",
+        arm_options={"kornia": {"image_decoder": "kornia"},
+                     **{arm: {"peer": peer} for arm, peer in peers.items()}},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs, headline=[("torch-workers-uint8", "workers-uint8")],
+        better="higher", pairs=pairs, headline=[("torch-kornia", "kornia")],
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 TensorFlow Lite's files have tests of their own: ``tests/recipes/segmentation/test_tflite.py``.
 """
 
+import functools
 import gzip
 import io
 import json
@@ -24,9 +25,12 @@ from mxopt.data.images import read_colour, read_grey
 from mxopt.data.parallel_text import read_lines
 from mxopt.measure import Experiment, read_experiment
 from mxopt.methods import TrainingRun
+from mxopt.methods.image_decoder import decode_png
 from mxopt.methods.precision import amp
 from mxopt.train import checkpoint, optimizer
 
+colour_by_kornia = functools.partial(read_colour, decode=decode_png)
+grey_by_kornia = functools.partial(read_grey, decode=decode_png)
 few = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -72,6 +76,7 @@ def annotation(folder):
 
 FILES = {
     "an image": (lambda _: pixels("RGB"), read_colour, DataError),
+    "an image read by kornia": (lambda _: pixels("RGB"), colour_by_kornia, DataError),
     "a JPEG": (lambda _: pixels("RGB", "jpeg"), read_colour, DataError),
     "a mask": (lambda _: pixels("L"), read_grey, DataError),
     "an annotation": (annotation, read_annotation, DataError),
@@ -100,7 +105,10 @@ def test_damage_is_said_or_read_over(tmp_path_factory, made, name, data):
         assert str(path) in str(error) or refusal is MxoptError  # noqa: PT017
 
 
-@pytest.mark.parametrize(("mode", "read"), [("RGB", read_colour), ("L", read_grey)])
+@pytest.mark.parametrize(
+    ("mode", "read"),
+    [("RGB", read_colour), ("L", read_grey), ("RGB", colour_by_kornia), ("L", grey_by_kornia)],
+)
 @pytest.mark.fault(
     "files", "a bit of an image's or a mask's pixels has flipped", sees="cannot be decoded"
 )

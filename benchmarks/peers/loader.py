@@ -2,12 +2,13 @@
 
 It reads a job from standard input (JSON): ``root`` (folder of the data set), ``names`` (of the
 images), ``size``, ``batch_size``, ``workers``, ``epochs``, ``given`` (``uint8``: images and masks
-are delivered as uint8, and images normalised as batches), ``expected`` (file with mxopt's first
-samples, which the peer's must equal). Pillow decodes and OpenCV resizes, as in mxopt. The last line
-that it prints contains the figures, as JSON.
+are delivered as uint8, and images normalised as batches; ``kornia``: kornia-rs decodes instead of
+Pillow), ``expected`` (file with mxopt's first samples, which the peer's must equal). OpenCV
+resizes, as in mxopt. The last line that it prints contains the figures, as JSON.
 """
 
 import json
+import struct
 import sys
 import time
 from pathlib import Path
@@ -32,18 +33,19 @@ class PennFudan(Dataset):
     """Images (3, size, size) float32, normalised, and masks (size, size) int64.
 
     With ``uint8``, images (3, size, size) and masks as uint8, for :func:`normalised`.
+    ``read`` decodes a file, as (height, width, 3) or (height, width) uint8.
     """
 
-    def __init__(self, root: Path, names: list, size: int, uint8: bool = False):
-        self.root, self.names, self.size, self.uint8 = root, names, size, uint8
+    def __init__(self, root: Path, names: list, size: int, read, uint8: bool = False):
+        self.root, self.names, self.size, self.read, self.uint8 = root, names, size, read, uint8
 
     def __len__(self):
         return len(self.names)
 
     def __getitem__(self, index):
         name = self.names[index]
-        image = np.asarray(Image.open(self.root / "PNGImages" / f"{name}.png").convert("RGB"))
-        mask = np.asarray(Image.open(self.root / "PedMasks" / f"{name}_mask.png"))
+        image = self.read(self.root / "PNGImages" / f"{name}.png", "RGB")
+        mask = self.read(self.root / "PedMasks" / f"{name}_mask.png", "L")
         image = self._square(image, cv2.INTER_LINEAR)
         mask = self._square((mask > 0).astype(np.uint8), cv2.INTER_NEAREST)
         if self.uint8:
@@ -64,6 +66,23 @@ class PennFudan(Dataset):
         return array[top : top + self.size, left : left + self.size]
 
 
+def by_pillow(path: Path, mode: str) -> np.ndarray:
+    """Return an image or a mask, decoded by Pillow."""
+    image = Image.open(path)
+    return np.asarray(image.convert("RGB") if mode == "RGB" else image)
+
+
+def by_kornia(path: Path, mode: str) -> np.ndarray:
+    """Return an image or a mask, decoded by kornia-rs, which wants to know its size first."""
+    from kornia_rs import io
+
+    content = path.read_bytes()
+    width, height = struct.unpack_from(">II", content, 16)
+    if mode == "RGB":
+        return io.decode_image_png_u8(content, (height, width), "rgb")
+    return io.decode_image_png_u8(content, (height, width), "mono")[:, :, 0]
+
+
 def normalised(image, mask):
     """Return a batch of uint8 as a batch of float32 and int64.
 
@@ -78,9 +97,10 @@ def normalised(image, mask):
 def main() -> None:
     """Run the job and print its figures."""
     job = read_job()
-    uint8 = job.get("given", {}).get("uint8", False)
+    given = job.get("given", {})
+    uint8, read = given.get("uint8", False), by_kornia if given.get("kornia") else by_pillow
     cv2.setNumThreads(0)
-    dataset = PennFudan(Path(job["root"]), job["names"], job["size"])
+    dataset = PennFudan(Path(job["root"]), job["names"], job["size"], read)
     difference = check(dataset, np.load(job["expected"]))
     dataset.uint8 = uint8
     loader = DataLoader(

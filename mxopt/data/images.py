@@ -1,43 +1,49 @@
-"""Decode image files with Pillow; errors name the file."""
+"""Decode image files, with Pillow unless told otherwise; errors name the file."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from mxopt.core.errors import DataError
 
+# decode(content, channels) returns uint8 (H, W, channels), or None for what Pillow should read.
+Decoder = Callable[[bytes, int], "np.ndarray | None"]
 
-def read_colour(path: str | Path) -> np.ndarray:
+
+def read_colour(path: str | Path, decode: Decoder | None = None) -> np.ndarray:
     """Return an image file as uint8 (H, W, 3): red, green and blue.
 
     Args:
         path: of the file.
+        decode: tried before Pillow, ``decode(content, 3)``.
 
     Raises:
         DataError: the file is missing, cut off or not an image; the message names it.
     """
-    return _decode(path, "RGB")
+    return _decode(path, "RGB", decode)
 
 
-def read_grey(path: str | Path) -> np.ndarray:
+def read_grey(path: str | Path, decode: Decoder | None = None) -> np.ndarray:
     """Return the stored values of a mask file as uint8 (H, W).
 
     A palette image gives its indices and not its colours, because masks hold class numbers.
 
     Args:
         path: of the file.
+        decode: tried before Pillow, ``decode(content, 1)``.
 
     Raises:
         DataError: the file is missing, cut off, not an image, or not of one 8-bit channel; the
             message names it.
     """
-    return _decode(path, "L")
+    return _decode(path, "L", decode)
 
 
-def _decode(path: str | Path, mode: str) -> np.ndarray:
+def _decode(path: str | Path, mode: str, decode: Decoder | None) -> np.ndarray:
     # Imported here so that folders can be listed and annotations read without Pillow.
     from PIL import Image, ImageFile, UnidentifiedImageError
 
@@ -45,6 +51,9 @@ def _decode(path: str | Path, mode: str) -> np.ndarray:
     lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
     try:
         content = Path(path).read_bytes()  # in one call: Pillow would make some hundred
+        pixels = decode(content, len(mode)) if decode else None
+        if pixels is not None:
+            return pixels if mode == "RGB" else pixels[:, :, 0]
         with Image.open(io.BytesIO(content)) as image:
             image.verify()  # decoding alone does not check the checksum of a PNG's pixels
         with Image.open(io.BytesIO(content)) as image:

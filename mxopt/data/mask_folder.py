@@ -17,7 +17,7 @@ import numpy as np
 
 from mxopt.core.errors import DataError
 from mxopt.data import ndarray_memory
-from mxopt.data.images import read_colour, read_grey
+from mxopt.data.images import Decoder, read_colour, read_grey
 
 SPLITS = ("train", "validation", "test")
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")
@@ -111,6 +111,7 @@ class MaskFolder(mx.gluon.data.Dataset):
         images: name of the sub-folder of images.
         masks: name of the sub-folder of masks.
         mask_suffix: what a mask's name has after its image's name.
+        decode: reads images and masks before Pillow does, see :mod:`mxopt.data.images`.
 
     Attributes:
         classes: as above.
@@ -130,8 +131,9 @@ class MaskFolder(mx.gluon.data.Dataset):
         images: str = "images",
         masks: str = "masks",
         mask_suffix: str = "",
+        decode: Decoder | None = None,
     ):
-        self.classes = classes
+        self.classes, self._decode = classes, decode
         self._folders = Path(root) / images, Path(root) / masks
         pairs = pair_files(Path(root), images, masks, mask_suffix)
         self.names = split_names(list(pairs), split)
@@ -149,7 +151,8 @@ class MaskFolder(mx.gluon.data.Dataset):
     def __getitem__(self, index):
         """Return sample ``index`` as (image, mask), decoded at every call."""
         image_path, mask_path = map(Path.joinpath, self._folders, self._pairs[index])
-        image, stored = read_colour(image_path), read_grey(mask_path)
+        image = read_colour(image_path, self._decode)
+        stored = read_grey(mask_path, self._decode)
         if image.shape[:2] != stored.shape:
             raise DataError(
                 f"The mask {mask_path} has {_size(stored)} pixels and "

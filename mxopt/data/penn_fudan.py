@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mxopt.data.images import Decoder
 from mxopt.data.mask_folder import MaskFolder
 from mxopt.data.sources import given_folder, locate
 
@@ -30,6 +31,7 @@ class PennFudan(MaskFolder):
         split: ``train``, ``validation`` or ``test``.
         root: a folder in Penn-Fudan's layout; ``None`` takes the one found by
             :func:`mxopt.data.locate`.
+        decode: reads images and masks before Pillow does, see :mod:`mxopt.data.images`.
 
     Attributes:
         location: where the files were found.
@@ -38,9 +40,9 @@ class PennFudan(MaskFolder):
         DataError: as for :class:`~mxopt.data.mask_folder.MaskFolder`.
     """
 
-    def __init__(self, split: str, root: str | Path | None = None):
+    def __init__(self, split: str, root: str | Path | None = None, decode: Decoder | None = None):
         self.location = locate("penn-fudan") if root is None else given_folder("penn-fudan", root)
-        super().__init__(self.location.path, split, 2, "PNGImages", "PedMasks", "_mask")
+        super().__init__(self.location.path, split, 2, "PNGImages", "PedMasks", "_mask", decode)
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
         """Return 1 for people and 0 elsewhere; in the files every pedestrian has a number."""

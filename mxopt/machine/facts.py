@@ -19,7 +19,8 @@ from mxopt.machine.variables import limits, recorded, warnings, without_folders
 
 RECORDED_PACKAGES = (
     *("numpy", "mxnet", *CUDA_PACKAGES, "gluoncv", "gluonnlp", "opencv-python-headless"),
-    *("opencv-python", "pillow", "intel-openmp", "nvidia-cudnn-cu11", "nvidia-cublas-cu11"),
+    *("opencv-python", "pillow", "kornia-rs", "intel-openmp"),
+    *("nvidia-cudnn-cu11", "nvidia-cublas-cu11"),
 )
 
 

@@ -25,6 +25,7 @@ from mxopt.methods.gradient_clipping_by_value import GradientClippingByValue
 from mxopt.methods.gradient_release import GradientRelease
 from mxopt.methods.graph_rewrites import GraphRewrites
 from mxopt.methods.hybridize import Hybridize
+from mxopt.methods.image_decoder import ImageDecoder
 from mxopt.methods.input_pipeline import InputPipeline
 from mxopt.methods.kvstore import KVStore
 from mxopt.methods.label_smoothing import LabelSmoothing
@@ -79,6 +80,7 @@ METHODS: tuple[type[Method], ...] = (
     Hybridize,
     # the samples
     RecordFiles,
+    ImageDecoder,
     InputPipeline,
     SharedMemoryLoader,
     Bucketing,

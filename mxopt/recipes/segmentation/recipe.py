@@ -15,6 +15,7 @@ from mxnet.gluon import nn
 from mxopt.core.errors import PlanError
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data.pretrained import gluoncv_weights
+from mxopt.methods import image_decoder as decoders
 from mxopt.recipes.segmentation.mobilenet_deeplab import STAGES
 from mxopt.recipes.segmentation.transform import Transform, check_side
 
@@ -160,11 +161,13 @@ class PixelLoss(gluon.HybridBlock):
         return F.mean(losses, axis=0, exclude=True)
 
 
-def _data(size, classes, limit, root, fixed) -> Data:
+def _data(size, classes, limit, root, fixed, decode) -> Data:
     from mxopt.data import MaskFolder, PennFudan
 
     def split(name):
-        return MaskFolder(root, name, classes) if classes else PennFudan(name, root)
+        if classes:
+            return MaskFolder(root, name, classes, decode=decode)
+        return PennFudan(name, root, decode)
 
     splits = {name: split(name) for name in ("train", "validation", "test")}
     kind, origin = "real", "given folder"
@@ -202,6 +205,7 @@ def segmentation(
     limit: int | None = None,
     root: str | None = None,
     classes: int | None = None,
+    image_decoder: str = "pillow",
     **options,
 ) -> Recipe:
     """Return the segmentation recipe.
@@ -213,11 +217,13 @@ def segmentation(
         root: the data folder; ``None`` takes Penn-Fudan as found by ``mxopt.data.locate``.
         classes: number of classes of a ``root`` in the layout of ``mxopt.data.MaskFolder``;
             ``None`` for a ``root`` in Penn-Fudan's layout.
+        image_decoder: what reads PNG files: ``pillow`` or ``kornia`` (the same numbers, faster).
         options: options of the network (:func:`network_options`).
 
     Raises:
-        PlanError: there is no such network, the size is not a multiple of 16, or ``classes`` is
-            given without ``root`` or is less than 2.
+        PlanError: there is no such network or decoder, the size is not a multiple of 16, or
+            ``classes`` is given without ``root`` or is less than 2.
+        DeviceError: the decoder is not installed.
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
@@ -227,6 +233,7 @@ def segmentation(
             f"classes={classes} must be at least 2 and needs a folder of images and masks; give it "
             "as root=..."
         )
+    decode = decoders.find(image_decoder)
     outputs = classes or PENN_FUDAN_CLASSES
     pixel_loss = PixelLoss(outputs)
     fixed = network if network in _OF_ONE_SIZE else ""
@@ -241,7 +248,7 @@ def segmentation(
 
     return Recipe(
         name=f"segmentation, {network}, {size} px",
-        data=lambda: _data(size, classes, limit, root, fixed),
+        data=lambda: _data(size, classes, limit, root, fixed, decode),
         network=make,
         loss=loss,
         metric=lambda: _metric(outputs),
