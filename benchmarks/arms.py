@@ -18,6 +18,7 @@ from mxopt.core.child import end_with_parent
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 from mxopt.methods.engine.clock import timed
+from mxopt.methods.memory_allocator import KEEP_MEMORY
 
 HERE = Path(__file__).parent
 KIBIBYTE = 1024
@@ -265,6 +266,8 @@ def _started(python: Path, script: Path, job: dict) -> tuple[list[str], dict[str
         command += ["-m", "torch.backends.xeon.run_cpu", "--ninstances", "1"]
     if given.get("huge_pages"):
         surroundings["THP_MEM_ALLOC_ENABLE"] = "1"
+    if given.get("keep"):
+        surroundings.update(KEEP_MEMORY)
     if given.get("mkl_intel_kernels"):
         surroundings["LD_PRELOAD"] = str(home / "lib" / "libmkl_intel_cpu.so")
     # The peer ends with its parent by itself; the launcher, if there is one, by this.

@@ -27,6 +27,7 @@ GIVEN = {
     "workers": "so many processes that read images",
     "uint8": "images and masks delivered as uint8; images normalised as batches",
     "kornia": "files decoded by kornia-rs instead of Pillow, as mxopt's `image_decoder=kornia`",
+    "keep": "freed memory kept by malloc, as mxopt's `allocator=keep`",
 }
 # What every arm has, because it needs no choice.
 ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, gradients set to

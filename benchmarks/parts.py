@@ -161,26 +161,29 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     plan = before.replace(**READING)
     workers = plan.replace(**WORKERS)
-    # `kornia` is last: it is compared with the peers. `cached` reads no file after preparing.
+    # `keep` is last: it is compared with the peers. `cached` reads no file after preparing.
     arms = {"before": before, "opencv": plan, "cached": plan.replace(preprocess="cached"),
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8"),
             "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
-            "kornia": workers.replace(image_dtype="uint8")}  # fmt: skip
-    uint8, kornia = {"uint8": True}, {"uint8": True, "kornia": True}
+            "kornia": workers.replace(image_dtype="uint8"),
+            "keep": workers.replace(image_dtype="uint8", allocator="keep")}  # fmt: skip
+    uint8 = {"uint8": True}
+    kornia = {**uint8, "kornia": True}
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
              "torch-workers-uint8": {"workers": 2, "given": uint8},
-             "torch-kornia": {"workers": 2, "given": kornia}}  # fmt: skip
+             "torch-kornia": {"workers": 2, "given": kornia},
+             "torch-keep": {"workers": 2, "given": {**kornia, "keep": True}}}  # fmt: skip
     pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
              ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
-             ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
-    pairs += [(peer, "kornia") for peer in peers]
+             ("kornia", "keep"), ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
+    pairs += [(peer, "keep") for peer in peers]
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
-        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="kornia",
-        arm_options={"kornia": {"image_decoder": "kornia"},
+        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="keep",
+        arm_options={**dict.fromkeys(("kornia", "keep"), {"image_decoder": "kornia"}),
                      **{arm: {"peer": peer} for arm, peer in peers.items()}},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs, headline=[("torch-kornia", "kornia")],
+        better="higher", pairs=pairs, headline=[("torch-keep", "keep")],
     )  # fmt: skip
 
 
