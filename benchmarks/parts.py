@@ -141,13 +141,12 @@ def _garments(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure an epoch of the garments' network without and with its kernel, and the peers."""
     work = "benchmarks.goal:run"
     ladder, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, work)
-    before = list(ladder)[-2]
-    base = ladder[before].replace(**EPOCH["base"])
-    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
+    arms = {arm: ladder[lever].replace(epochs=1) for arm, lever in EPOCH["arms"].items()}
+    own = {arm: options[lever] for arm, lever in EPOCH["arms"].items()}
     first, last = arms
-    own = {arm: options[before] for arm in arms}
+    before, option = arms[first], own[first]
     for peer, given in GOAL["peers"].items():
-        arms[peer], own[peer] = base, {**options[before], "peer": {"given": given}}
+        arms[peer], own[peer] = before, {**option, "peer": {"given": given}}
     return measure.interleave(
         name, work, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
         title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
@@ -167,7 +166,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
             "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
             "kornia": workers.replace(image_dtype="uint8"),
             "keep": workers.replace(image_dtype="uint8", allocator="keep")}  # fmt: skip
-    uint8 = {"uint8": True}
+    decoder, uint8 = {"image_decoder": "kornia"}, {"uint8": True}
     kornia = {**uint8, "kornia": True}
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
              "torch-workers-uint8": {"workers": 2, "given": uint8},
@@ -180,7 +179,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
         name, ARMS + "load", arms, repeats=repeats, folder=folder, again="keep",
-        arm_options={**dict.fromkeys(("kornia", "keep"), {"image_decoder": "kornia"}),
+        arm_options={"kornia": decoder, "keep": decoder,
                      **{arm: {"peer": peer} for arm, peer in peers.items()}},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
         better="higher", pairs=pairs, headline=[("torch-keep", "keep")],
