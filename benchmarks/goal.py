@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arms import apart, exported, peak_memory, run_peer
-from benchmarks.cases import KEEP, SERIAL, STATIC, THREADS
+from benchmarks.cases import INTEL, KEEP, SERIAL, STATIC, THREADS
 from benchmarks.given import COMPILE, LAST, TUNED
 from mxopt.core.plan import Plan
 
@@ -38,8 +38,7 @@ GOAL = {
         "optimized": {"graph_rewrites": "usual"},
         "batch-256": {"batch_size": 256, "learning_rate": 2e-3},
         "cosine": {"schedule": "cosine", "warmup_epochs": 0.2, "learning_rate": 3e-3},
-        "copies": SERIAL,
-        "kernel": {"graph_rewrites": "usual+pooled_convolution"},
+        "intel": INTEL,
     },
     "peers": {
         "eager": {},
@@ -53,7 +52,8 @@ GOAL = {
 # One epoch with all levers but the last, by MXNet's operators and by a kernel, beside all peers.
 EPOCH = {
     "title": "One epoch of Fashion-MNIST, batches of 256",
-    "arms": {"operators": "copies", "kernel": "kernel"},  # by name of the lever
+    "base": {"epochs": 1, **SERIAL},
+    "changes": {"operators": {}, "kernel": {"graph_rewrites": "usual+pooled_convolution"}},
     "target": 1.3,
 }
 

@@ -141,12 +141,13 @@ def _garments(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Measure an epoch of the garments' network without and with its kernel, and the peers."""
     work = "benchmarks.goal:run"
     ladder, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, work)
-    arms = {arm: ladder[lever].replace(epochs=1) for arm, lever in EPOCH["arms"].items()}
-    own = {arm: options[lever] for arm, lever in EPOCH["arms"].items()}
+    before = list(ladder)[-2]
+    base = ladder[before].replace(**EPOCH["base"])
+    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
     first, last = arms
-    before, option = arms[first], own[first]
+    own = {arm: options[before] for arm in arms}
     for peer, given in GOAL["peers"].items():
-        arms[peer], own[peer] = before, {**option, "peer": {"given": given}}
+        arms[peer], own[peer] = base, {**options[before], "peer": {"given": given}}
     return measure.interleave(
         name, work, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
         title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,

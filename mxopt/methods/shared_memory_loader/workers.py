@@ -11,7 +11,7 @@ What they do otherwise than those of ``gluon.data.DataLoader``, by itself:
 - *a sample raises an exception*: both raise it with the worker's traceback.
 - *the parent is killed*: Gluon's workers end after their current batch. Here they end at once.
 - *memory of a batch*: Gluon allocates new shared memory for every batch, which the kernel clears
-  and both processes map. Here shared buffers are reused.
+  and both processes map. Here shared buffers are reused, and mapped once.
 
 Every worker has its own pipe and a shared number that tells which sample it is loading. Workers are
 forked, which is unsafe after CUDA was initialised (apache/mxnet #18734).
@@ -61,6 +61,7 @@ class Workers:
     def __init__(self, dataset, count: int, timeout: float = TIMEOUT):
         self._timeout, self._ticket = timeout, 0
         self._received: dict = {}  # by ticket, batches that arrived before they were waited for
+        self._shared: dict = {}  # by worker and slot, its memory, which is mapped only once
         self._at = memoryview(mmap.mmap(-1, 8 * count)).cast("q")
         # Workers make their sockets in this process's folder, which is removed when it ends.
         multiprocessing.util.get_temp_dir()
@@ -136,7 +137,11 @@ class Workers:
 
     def _take(self, number: int) -> None:
         """Receive a worker's next batch, and keep it unless its iteration was abandoned."""
-        ticket, batch = self._pipes[number].recv()
+        ticket, slot, batch = self._pipes[number].recv()
+        if batch is None:
+            batch = self._shared[number, slot]
+        elif not isinstance(batch, Exception):
+            self._shared[number, slot] = batch
         if ticket >= self._first:
             self._received[ticket] = batch
 
@@ -213,10 +218,20 @@ def _work(pipe, dataset, notes, number: int, parent: int) -> None:
             for notes[number] in numbers:
                 samples.append(dataset[notes[number]])
             notes[number] = _BATCHING
-            batch = kept[slot] = host.batchify(samples, host.SHARED, kept.get(slot))
+            before = kept.get(slot)
+            batch = kept[slot] = host.batchify(samples, host.SHARED, before)
+            if _same(before, batch):
+                batch = None  # the parent has mapped its memory already
         except Exception as error:
             batch = ExceptionWithTraceback(error, error.__traceback__)
-        pipe.send((ticket, batch))
+        pipe.send((ticket, slot, batch))
+
+
+def _same(before, batch) -> bool:
+    """Return whether two batches are the same arrays."""
+    if isinstance(batch, list) and isinstance(before, list):
+        return all(map(_same, before, batch))
+    return batch is before
 
 
 def _kill(processes: list) -> None:

@@ -41,6 +41,17 @@ def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
     assert [batch.asnumpy()[:, 0].tolist() for batch in kept] == 2 * BATCHES
 
 
+def test_memory_is_mapped_once_until_a_batch_has_another_shape():
+    watched = Workers(Sick(), 1)
+    batches = [[0, 1], [2, 3], [4], [5, 6], [7, 8]]
+    maps = []
+    for batch, numbers in zip(watched.load(batches, 0), batches):
+        assert batch.asnumpy()[:, 0].tolist() == numbers
+        [array] = watched._shared.values()
+        maps.append(array)
+    assert [left is right for left, right in zip(maps, maps[1:])] == [True, False, False, True]
+
+
 @pytest.mark.timeout(30)
 def test_any_number_of_batches_may_be_under_way():
     """More than the pipe to a worker and the one back hold together, some hundreds each."""
