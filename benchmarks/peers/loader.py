@@ -66,13 +66,13 @@ class PennFudan(Dataset):
         return array[top : top + self.size, left : left + self.size]
 
 
-def by_pillow(path: Path, mode: str) -> np.ndarray:
+def _by_pillow(path: Path, mode: str) -> np.ndarray:
     """Return an image or a mask, decoded by Pillow."""
     image = Image.open(path)
     return np.asarray(image.convert("RGB") if mode == "RGB" else image)
 
 
-def by_kornia(path: Path, mode: str) -> np.ndarray:
+def _by_kornia(path: Path, mode: str) -> np.ndarray:
     """Return an image or a mask, decoded by kornia-rs, which wants to know its size first."""
     from kornia_rs import io
 
@@ -98,7 +98,7 @@ def main() -> None:
     """Run the job and print its figures."""
     job = read_job()
     given = job.get("given", {})
-    uint8, read = given.get("uint8", False), by_kornia if given.get("kornia") else by_pillow
+    uint8, read = given.get("uint8", False), _by_kornia if given.get("kornia") else _by_pillow
     cv2.setNumThreads(0)
     dataset = PennFudan(Path(job["root"]), job["names"], job["size"], read)
     difference = check(dataset, np.load(job["expected"]))
