@@ -1,4 +1,4 @@
-"""Image decoder: PNG files decoded by kornia-rs, which takes a third of Pillow's time."""
+"""Image decoder: PNG files decoded by kornia-rs instead of Pillow."""
 
 from mxopt.core.errors import DeviceError, PlanError
 from mxopt.methods.method import Method, exports
