@@ -223,6 +223,8 @@ def plot(experiment: Experiment):
     axes.set_xlabel("operations for each byte of the arrays")
     axes.set_ylabel("GFLOP/s")
     labelled = dict(zip(*reversed(axes.get_legend_handles_labels())))  # one for each arm
-    axes.legend(labelled.values(), labelled.keys(), fontsize="x-small", frameon=False)
+    legend = axes.legend(labelled.values(), labelled.keys(), fontsize="x-small", frameon=False)
+    for marker in legend.legend_handles:
+        marker.set_sizes([30])  # the area has a meaning only where an operator is
     plots.tidy(axes, f"{experiment.title}; area: share of the epoch")
     return figure
