@@ -268,6 +268,8 @@ def _started(python: Path, script: Path, job: dict) -> tuple[list[str], dict[str
         surroundings["THP_MEM_ALLOC_ENABLE"] = "1"
     if given.get("keep"):
         surroundings.update(KEEP_MEMORY)
+    if given.get("one_thread"):
+        surroundings["OMP_NUM_THREADS"] = "1"
     if given.get("mkl_intel_kernels"):
         surroundings["LD_PRELOAD"] = str(home / "lib" / "libmkl_intel_cpu.so")
     # The peer ends with its parent by itself; the launcher, if there is one, by this.

@@ -28,6 +28,7 @@ GIVEN = {
     "uint8": "images and masks delivered as uint8; images normalised as batches",
     "kornia": "files decoded by kornia-rs instead of Pillow, as mxopt's `image_decoder=kornia`",
     "keep": "freed memory kept by malloc, as mxopt's `allocator=keep`",
+    "one_thread": "`OMP_NUM_THREADS=1`: a second thread would wait busily beside the workers",
 }
 # What every arm has, because it needs no choice.
 ALWAYS = """Every arm of PyTorch has the fused implementation of its optimizer, gradients set to

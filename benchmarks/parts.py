@@ -172,7 +172,9 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
              "torch-workers-uint8": {"workers": 2, "given": uint8},
              "torch-kornia": {"workers": 2, "given": kornia},
-             "torch-keep": {"workers": 2, "given": {**kornia, "keep": True}}}  # fmt: skip
+             "torch-keep": {"workers": 2, "given": {**kornia, "keep": True}},
+             "torch-one-thread": {"workers": 2, "given": {**kornia, "keep": True,
+                                                          "one_thread": True}}}  # fmt: skip
     pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
              ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
              ("kornia", "keep"), ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
@@ -183,7 +185,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
         arm_options={"kornia": decoder, "keep": decoder,
                      **{arm: {"peer": peer} for arm, peer in peers.items()}},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs, headline=[("torch-keep", "keep")],
+        better="higher", pairs=pairs, headline=[("torch-one-thread", "keep")],
     )  # fmt: skip
 
 
