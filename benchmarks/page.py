@@ -207,8 +207,8 @@ def _grown(known: dict[str, Experiment]) -> list[Experiment]:
     return [known[name] for name in growth.GROWTH if name in known]
 
 
-BUSY = """In this record no arm of PyTorch has `one_thread`, which was faster in a later one: its second
-thread waits busily beside the workers. The ratios to PyTorch are thus too high."""
+BUSY = """In this record no arm of PyTorch has `one_thread`, which was faster in a later one: its
+second thread waits busily beside the workers. The ratios to PyTorch are thus too high."""
 
 
 def _loader(found: Experiment) -> list[str]:
