@@ -35,14 +35,20 @@ def load() -> None:
 
 
 def multiplies_bfloat16() -> bool:
-    """Return whether ``mxopt_dense`` is loaded, which the processor needs AVX512-BF16 for."""
-    import mxnet as mx
+    """Return whether ``mxopt_dense`` takes ``parts=1``, for which it needs AVX512-BF16."""
+    return available() and bool(_library.mxopt_multiplies_bfloat16())
 
-    return hasattr(mx.nd, "mxopt_dense")
+
+def multiplies_float32() -> bool:
+    """Return whether ``mxopt_dense`` with ``parts=3`` was measured to be faster than MXNet's own.
+
+    It is by tiles of Intel's AMX, and by MXNet's OpenBLAS on a processor without AVX-512.
+    """
+    return available() and bool(_library.mxopt_multiplies_float32())
 
 
 def multiplies_by_tiles() -> bool:
-    """Return whether ``mxopt_dense`` multiplies by tiles of Intel's AMX, and takes ``parts=3``."""
+    """Return whether products are computed by tiles of Intel's AMX."""
     return available() and bool(_library.mxopt_multiplies_by_tiles())
 
 

@@ -95,9 +95,11 @@ def build() -> Path:
     mxnet = mxnet_folder()
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
+    blas = mxnet / "libopenblas.so.0"  # which MXNet loads itself
     done = subprocess.run(
         [command, *flags(), f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
-         str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished)],
+         str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished),
+         *(("-DMXOPT_WITH_BLAS", str(blas)) if blas.exists() else ())],
         capture_output=True, text=True,
     )  # fmt: skip
     if done.returncode:

@@ -168,17 +168,17 @@ def self_attention(F, projected, lengths, draws, **settings):
     return F.mxopt_attention(projected, lengths, draws, own=1, **settings)
 
 
-def dense(F, x, weight, bias=None, parts: int = 1):
-    """Return a dense layer's output (..., units), whose products are computed in bfloat16.
+def dense(F, x, weight, bias=None, parts: int = 3):
+    """Return a dense layer's output: (..., units).
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.
         x: (..., n) float32.
         weight: (units, n) float32.
         bias: (units,) float32, or None.
-        parts: how many bfloat16 stand for each float32: 1, which rounds it, or 3, whose sum it is
-            (where :func:`mxopt.kernels.multiplies_by_tiles`); the error is then about that of
-            float32.
+        parts: 3 for products of float32, by three bfloat16 for each number where there are tiles
+            (:func:`mxopt.kernels.multiplies_by_tiles`; the error is then about that of float32); 1
+            to round each number to bfloat16 (:func:`mxopt.kernels.multiplies_bfloat16`).
     """
     inputs = [F.identity(each) for each in (weight, bias) if each is not None]
     return F.mxopt_dense(x, *inputs, no_bias=int(bias is None), parts=parts)

@@ -76,13 +76,12 @@ CASES = [
     (seen_taps, [(0, 4, 5, 6), (2, 4, 1, 1), (3, 4, 3, 3)], (0, 3, 5, 6)),
     (pooled_convolution, [(0, 4, 5, 6), (3, 4, 3, 3), (3,)], (0, 3, 2, 3)),
     (pooled_convolution, [(2, 4, 1, 6), (3, 4, 3, 3), (3,)], (2, 3, 0, 3)),
+    (dense, [(0, 7, 33), (20, 33), (20,)], (0, 7, 20)),
     (cross_entropy, [(0, 7, 33), (300, 33), (300,)], (0, 7)),
     (norm, [(0, 7, 32), (32,), (32,)], (0, 7, 32)),
     (self_attention, [(0, 7, 96), (0,)], (0, 7, 32)),
     (attention, [(0, 7, 32), (0, 5, 64), (0,)], (0, 7, 32)),
 ]  # fmt: skip
-if kernels.multiplies_bfloat16():
-    CASES.append((dense, [(0, 7, 33), (20, 33), (20,)], (0, 7, 20)))
 if kernels.multiplies_by_tiles():
     CASES.append((pointwise, [(0, 4, 5, 6), (3, 4, 1, 1)], (0, 3, 5, 6)))
     CASES.append((pointwise, [(2, 4, 0, 6), (3, 4, 1, 1)], (2, 3, 0, 6)))

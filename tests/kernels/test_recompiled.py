@@ -16,14 +16,13 @@ PORTABLE = [
     "test_batch_norm.py",
     "test_convolutions.py",
     "test_cross_entropy.py",
+    "test_dense.py",
     "test_inverted_residual.py",
     "test_no_samples.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
 ]
 MODULES = [*PORTABLE]
-if kernels.available() and kernels.multiplies_bfloat16():
-    MODULES.append("test_dense.py")
 if kernels.available() and kernels.multiplies_by_tiles():
     MODULES.append("test_pointwise.py")
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"

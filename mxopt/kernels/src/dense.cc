@@ -1,55 +1,48 @@
-// A dense layer whose products are computed in bfloat16: factors are rounded to bfloat16, and sums are
-// float32. Or, with tiles, in float32 by three bfloat16 for each number. Input, output, parameters and
-// gradients are float32.
-#if defined(__AVX512BF16__)
-
+// A dense layer whose products are those of float32 (factor.h), or whose factors are rounded to
+// bfloat16. Input, output, parameters and gradients are float32.
 #include <algorithm>
 #include <vector>
 
+#include "factor.h"
 #include "operator.h"
 #include "pairs.h"
-#include "tiles.h"
 
 namespace mxopt {
 namespace {
 
-#if defined(MXOPT_TILES)
 // to (left lanes, right lanes) = left times right, plus `bias` (right lanes) if there is one. Each
 // thread computes some rows, or columns, and packs what it needs of both factors: what another core
 // has just written is read slowly.
 template <int parts>
 void multiply(const Side& left, const Side& right, const float* bias, float* to) {
-  // Columns of a product, whose right factor L2 holds: some 800 KB for three parts.
-  const long at_once = right.depth <= 256 ? 512 : 256;
+  const long at_once = Right<parts>::at_once(right.depth);
   const long pitch = right.lanes, threads = omp_get_max_threads();
   const bool by_rows = left.lanes >= right.lanes;
   const long most = (std::max(left.lanes, right.lanes) + threads - 1) / threads;
-  const long share = (most + kTileSide - 1) / kTileSide * kTileSide;
+  const long share = (most + 15) / 16 * 16;
 #pragma omp parallel for schedule(static)
   for (long thread = 0; thread < threads; ++thread) {
-    static thread_local TiledRight<parts> packed;
+    static thread_local Right<parts> packed;
     const long row = by_rows ? thread * share : 0;
     const long rows = by_rows ? std::min(share, left.lanes - row) : left.lanes;
     const long end = by_rows ? right.lanes : std::min(right.lanes, (thread + 1) * share);
     for (long column = by_rows ? 0 : thread * share; rows > 0 && column < end; column += at_once) {
       const long wide = std::min(at_once, end - column);
-      packed.take(right.depth, wide, {right.data + column * right.lane_step, right.lane_step,
-                                      right.depth_step});
-      product(rows, wide, right.depth,
-              {left.data + row * left.lane_step, left.lane_step, left.depth_step}, packed,
-              bias ? bias + column : nullptr, 0, to + row * pitch + column, pitch);
+      packed.take(right.depth, wide, right.from(column));
+      product(rows, wide, right.depth, left.from(row), packed, bias ? bias + column : nullptr, 0,
+              to + row * pitch + column, pitch);
     }
   }
 }
-#endif
 
 // How many bfloat16 the factors of a dense layer's products are made of.
-long parts_of(const Attributes& attributes) { return attribute(attributes, "parts", 1); }
+long parts_of(const Attributes& attributes) { return attribute(attributes, "parts", 3); }
 
 void multiply(long parts, const Side& left, const Side& right, const float* bias, float* to) {
+  if (parts == 3) return multiply<3>(left, right, bias, to);
 #if defined(MXOPT_TILES)
-  parts == 1 ? multiply<1>(left, right, bias, to) : multiply<3>(left, right, bias, to);
-#else
+  multiply<1>(left, right, bias, to);
+#elif defined(__AVX512BF16__)
   multiply(left, right, bias, to);
 #endif
 }
@@ -90,12 +83,11 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   if (!dense.bias) return MX_SUCCESS;
   float* dbias = (*outputs)[2].data<float>();
 #pragma omp parallel for schedule(static)
-  for (long from = 0; from < units; from += kPairLanes) {
-    const __mmask16 mask = first_lanes(units - from);
-    __m512 total = _mm512_setzero_ps();
-    for (long row = 0; row < rows; ++row)
-      total = _mm512_add_ps(total, _mm512_maskz_loadu_ps(mask, dy + row * units + from));
-    _mm512_mask_storeu_ps(dbias + from, mask, total);
+  for (long from = 0; from < units; from += kLanes) {
+    const long some = std::min(long(kLanes), units - from);
+    Vector total = {};
+    for (long row = 0; row < rows; ++row) total += load(dy + row * units + from, some);
+    std::copy_n(reinterpret_cast<const float*>(&total), some, dbias + from);
   }
   return MX_SUCCESS;
 }
@@ -107,13 +99,13 @@ MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
 
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
-#if defined(MXOPT_TILES)
+#if defined(__AVX512BF16__)
   const bool possible = parts_of(attributes) == 1 || parts_of(attributes) == 3;
 #else
-  const bool possible = parts_of(attributes) == 1;
+  const bool possible = parts_of(attributes) == 3;
 #endif
   if (!possible) {
-    MX_ERROR_MSG << "mxopt_dense takes parts=1, or, on a processor with AMX, parts=3";
+    MX_ERROR_MSG << "mxopt_dense takes parts=3, or, on a processor with AVX512-BF16, parts=1";
     return MX_FAIL;
   }
   const Shape &x = (*inputs)[0], &weight = (*inputs)[1];
@@ -138,5 +130,3 @@ REGISTER_OP(mxopt_dense)
     .setInferShape(shapes);
 
 }  // namespace mxopt
-
-#endif  // __AVX512BF16__

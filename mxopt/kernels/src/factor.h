@@ -1,9 +1,11 @@
 // Matrix products for one thread in the way that is the fastest here: by tiles of Intel's AMX, with
-// `parts` bfloat16 for each number, or in float32.
+// `parts` bfloat16 for each number; in float32 with AVX-512; or, without it, by MXNet's BLAS, an
+// OpenBLAS that has no kernels for AVX-512 on a processor of AMD.
 #ifndef MXOPT_FACTOR_H_
 #define MXOPT_FACTOR_H_
 
 #include <algorithm>
+#include <limits>
 
 #include "matrix.h"
 #include "tiles.h"
@@ -15,12 +17,51 @@ namespace mxopt {
 template <int parts>
 using Right = TiledRight<parts>;
 
+#elif defined(MXOPT_WITH_BLAS) && !defined(__AVX512F__)
+#define MXOPT_BLAS
+
+extern "C" void cblas_sgemm(int order, int transposes_a, int transposes_b, int rows, int columns,
+                            int depth, float scale, const float* a, int lda, const float* b, int ldb,
+                            float keep, float* c, int ldc);
+
+// The right factor, as of tiles.h; it is not copied, and has to be there until it was multiplied.
+template <int parts>
+class Right {
+ public:
+  static long at_once(long) { return std::numeric_limits<int>::max(); }
+  void take(long, long, Strided from) { from_ = from; }
+  Strided from() const { return from_; }
+
+ private:
+  Strided from_;
+};
+
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h. Called by a
+// thread of a team, OpenBLAS starts no other ones.
+template <int parts>
+inline void product(long rows, long columns, long depth, Strided a, const Right<parts>& b,
+                    const float* start, long pitch, float* c, long ldc) {
+  constexpr int kRowMajor = 101, kAsItIs = 111, kTransposed = 112;
+  for (long row = 0; start && start != c && row < rows; ++row)
+    std::copy_n(start + row * pitch, columns, c + row * ldc);
+  const Strided right = b.from();
+  const bool by_rows = a.columns == 1, by_columns = right.columns == 1;
+  // Of a single row, or column, the pitch may be anything; it has to be at least the length.
+  const long lda = by_rows ? std::max(a.rows, depth) : std::max(a.columns, rows);
+  const long ldb = by_columns ? std::max(right.rows, depth) : std::max(right.columns, columns);
+  cblas_sgemm(kRowMajor, by_rows ? kAsItIs : kTransposed, by_columns ? kTransposed : kAsItIs, rows,
+              columns, depth, 1, a.data, std::max(1L, lda), right.data, std::max(1L, ldb),
+              start ? 1 : 0, c, std::max(ldc, columns));
+}
+
 #else
 
 // The right factor, as of tiles.h.
 template <int parts>
 class Right {
  public:
+  static long at_once(long) { return 512; }
+
   // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]; one
   // of both steps is 1.
   void take(long depth, long columns, Strided from) {

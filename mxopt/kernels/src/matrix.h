@@ -19,7 +19,7 @@ namespace mxopt {
 #if defined(__AVX512F__)
 constexpr int kLanes = 16, kRows = 8, kVectors = 3;  // of 32 registers
 #elif defined(__AVX__)
-constexpr int kLanes = 8, kRows = 4, kVectors = 3;  // of 16
+constexpr int kLanes = 8, kRows = 6, kVectors = 2;  // of 16
 #else
 constexpr int kLanes = 4, kRows = 4, kVectors = 3;
 #endif
@@ -148,6 +148,15 @@ inline void transpose(Vector* square) {
 struct Strided {
   const float* data;
   long rows, columns;
+};
+
+// A matrix of `lanes` rows, or columns, of `depth` elements that a product adds up over.
+struct Side {
+  const float* data;
+  long lanes, depth;
+  long lane_step, depth_step;  // from an element to the next one; one of them is 1
+
+  Strided from(long lane) const { return {data + lane * lane_step, lane_step, depth_step}; }
 };
 
 template <int R, int V>

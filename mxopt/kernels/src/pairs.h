@@ -3,6 +3,8 @@
 #ifndef MXOPT_PAIRS_H_
 #define MXOPT_PAIRS_H_
 
+#if defined(__AVX512BF16__)
+
 #include <immintrin.h>
 
 #include <algorithm>
@@ -23,15 +25,9 @@ struct alignas(64) Pairs {
   uint32_t lane[kPairLanes];
 };
 
-// A matrix of `lanes` rows, or columns, of `depth` elements that a product adds up over.
-struct Side {
-  const float* data;
-  long lanes, depth;
-  long lane_step, depth_step;  // from an element to the next one; one of them is 1
+inline long groups_of(const Side& side) { return (side.lanes + kPairLanes - 1) / kPairLanes; }
 
-  long groups() const { return (lanes + kPairLanes - 1) / kPairLanes; }
-  long pairs() const { return (depth + 1) / 2; }
-};
+inline long pairs_of(const Side& side) { return (side.depth + 1) / 2; }
 
 // Rounds pairs of an even element, in the lower half of the bits, and an odd one.
 inline __m512i rounded_pairs(__m512 even, __m512 odd) {
@@ -116,14 +112,14 @@ inline Pairs* memory(long count) {
 
 // to (left lanes, right lanes) = left times right, plus `bias` (right lanes) if there is one.
 inline void multiply(const Side& left, const Side& right, const float* bias, float* to) {
-  const long pairs = right.pairs(), pitch = right.lanes;
+  const long pairs = pairs_of(right), pitch = right.lanes;
   thread_local std::vector<Pairs> kept;
-  kept.resize(std::max<size_t>(kept.size(), right.groups() * pairs));
+  kept.resize(std::max<size_t>(kept.size(), groups_of(right) * pairs));
   Pairs* packed = kept.data();
 #pragma omp parallel
   {
 #pragma omp for schedule(static)
-    for (long group = 0; group < right.groups(); ++group)
+    for (long group = 0; group < groups_of(right); ++group)
       pack(right, group, 0, pairs, packed + group * pairs);
     Pairs* own = memory(kBlockRows / kPairLanes * kBlockPairs);
 #pragma omp for schedule(static)
@@ -133,8 +129,8 @@ inline void multiply(const Side& left, const Side& right, const float* bias, flo
         const long count = std::min(kBlockPairs, pairs - from);
         for (long group = 0; group * kPairLanes < rows; ++group)
           pack(left, block / kPairLanes + group, from, count, own + group * count);
-        for (long group = 0; group < right.groups(); group += kSumVectors) {
-          const long vectors = std::min<long>(kSumVectors, right.groups() - group);
+        for (long group = 0; group < groups_of(right); group += kSumVectors) {
+          const long vectors = std::min<long>(kSumVectors, groups_of(right) - group);
           const auto compute = vectors == 3 ? sums_of<3> : vectors == 2 ? sums_of<2> : sums_of<1>;
           const long column = group * kPairLanes;
           for (long row = 0; row < rows; row += kSumRows) {
@@ -151,5 +147,7 @@ inline void multiply(const Side& left, const Side& right, const float* bias, flo
 }
 
 }  // namespace mxopt
+
+#endif  // __AVX512BF16__
 
 #endif  // MXOPT_PAIRS_H_

@@ -147,6 +147,9 @@ inline void pack(long lanes, long deep, Strided from, bool by_lane, Tile* to) {
 template <int parts>
 class TiledRight {
  public:
+  // How many columns to take at once, so that L2 holds them: some 800 KB of three parts.
+  static long at_once(long depth) { return depth <= 256 ? 512 : 256; }
+
   // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]:
   // some rows of all columns after the other, since each line of it may be in a page of its own.
   void take(long depth, long columns, Strided from) {

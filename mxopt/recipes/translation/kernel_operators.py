@@ -30,9 +30,8 @@ class KernelPass(Pass):
     def __init__(self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False):
         super().__init__(F, lengths, (), units, heads, dropout)
         # How many bfloat16 stand for a float32 in large products; None: MXNet's operator.
-        tiles = kernels.multiplies_by_tiles()
-        self._parts = 1 if bfloat16 else 3 if tiles else None
-        self.fuses_losses = tiles or not bfloat16
+        self._parts = 1 if bfloat16 else 3 if kernels.multiplies_float32() else None
+        self.fuses_losses = not bfloat16 or kernels.multiplies_by_tiles()
         ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
         self._draws = operators.draws(F, ones)
         self._salts = itertools.count()
