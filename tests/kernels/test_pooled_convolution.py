@@ -34,7 +34,8 @@ def computed(compute, *arrays, head):
 
 
 # Images, channels, rows, columns, filters. Vectors are of up to 16 numbers. Computed at once are 32
-# filters of two windows, and six vectors of a row.
+# filters of two windows, and six vectors of a row; or, without AVX-512 and from 11 channels on,
+# two lines, six positions and two vectors at a time.
 SIZES = [
     (2, 1, 28, 28, 32),
     (3, 32, 14, 14, 64),
@@ -43,6 +44,8 @@ SIZES = [
     (1, 16, 7, 21, 33),
     (2, 33, 6, 35, 40),
     (1, 40, 4, 4, 70),
+    (1, 11, 2, 2, 3),
+    (1, 12, 3, 3, 17),
 ]
 
 
@@ -58,8 +61,10 @@ def test_it_computes_what_mxnets_operators_do(images, channels, rows, columns, f
         assert np.abs(ours - theirs).max() <= 1e-5 * max(1, np.abs(theirs).max())
 
 
-def test_a_gradient_goes_to_the_first_of_equal_maxima():
-    x, weight, bias = nd.zeros((1, 1, 4, 4)), nd.zeros((1, 1, 3, 3)), nd.ones((1,))
+@pytest.mark.parametrize("channels", [1, 16])
+def test_a_gradient_goes_to_the_first_of_equal_maxima(channels):
+    x, weight = nd.zeros((1, channels, 4, 4)), nd.zeros((1, channels, 3, 3))
+    bias = nd.ones((1,))
     weight[0, 0, 1, 1] = 1
     _, dx, _, dbias = computed(operators.pooled_convolution, x, weight, bias,
                                head=nd.arange(1, 5).reshape((1, 1, 2, 2)))  # fmt: skip

@@ -113,6 +113,19 @@ std::vector<float> by_filter(const Problem& of) {
   return to;
 }
 
+// Writes the largest of the sums of a window's phases, with the bias and after ReLU, and its phase.
+inline void give_largest(const Vector (&sums)[kPhases], Vector bias, float* output, float* phase) {
+  Vector most = sums[0], from = {};
+#pragma GCC unroll 4
+  for (int n = 1; n < kPhases; ++n) {
+    from = sums[n] > most ? Vector{} + float(n) : from;
+    most = sums[n] > most ? sums[n] : most;
+  }
+  most += bias;
+  store(output, most < 0 ? Vector{} : most);
+  store(phase, most > 0 ? from : Vector{} + kNone);
+}
+
 // Computes the outputs of N windows from `window` on, of some filters from `filter` on, and the phases
 // that they come from: both (windows, padded filters).
 template <int N>
@@ -120,7 +133,7 @@ void some_windows(const Problem& of, const float* image, const float* weights, c
                   long window, long filter, float* outputs, float* phases) {
   const long pitch = of.padded_filters();
   const float* places[N][kPhases];
-  Vector sums[N][kPhases][kFilters] = {};
+  Vector sums[N][kFilters][kPhases] = {};
   for (int n = 0; n < N; ++n)
     for (int phase = 0; phase < kPhases; ++phase)
       places[n][phase] = image + of.places[(window + n) * kPhases + phase];
@@ -136,25 +149,54 @@ void some_windows(const Problem& of, const float* image, const float* weights, c
         for (int phase = 0; phase < kPhases; ++phase) {
           const float pixel = places[n][phase][line * of.line() + k];
 #pragma GCC unroll 2
-          for (int f = 0; f < kFilters; ++f) sums[n][phase][f] += pixel * factors[f];
+          for (int f = 0; f < kFilters; ++f) sums[n][f][phase] += pixel * factors[f];
         }
     }
 #pragma GCC unroll 2
   for (int n = 0; n < N; ++n)
 #pragma GCC unroll 2
     for (int f = 0; f < kFilters; ++f) {
-      Vector most = sums[n][0][f], from = {};
-#pragma GCC unroll 4
-      for (int phase = 1; phase < kPhases; ++phase) {
-        const Vector other = sums[n][phase][f];
-        from = other > most ? Vector{} + float(phase) : from;
-        most = other > most ? other : most;
-      }
-      most += load(bias + filter + f * kLanes);
       const long at = (window + n) * pitch + filter + f * kLanes;
-      store(outputs + at, most < 0 ? Vector{} : most);
-      store(phases + at, most > 0 ? from : Vector{} + kNone);
+      give_largest(sums[n][f], load(bias + filter + f * kLanes), outputs + at, phases + at);
     }
+}
+
+// Computes all windows of an image in this way.
+void by_windows(const Problem& of, const float* image, const float* weights, const float* bias,
+                float* outputs, float* phases) {
+  const long windows = of.windows();
+  for (long filter = 0; filter < of.padded_filters(); filter += kFilters * kLanes) {
+    long window = 0;
+    for (; window + kWindows <= windows; window += kWindows)
+      some_windows<kWindows>(of, image, weights, bias, window, filter, outputs, phases);
+    for (; window < windows; ++window)
+      some_windows<1>(of, image, weights, bias, window, filter, outputs, phases);
+  }
+}
+
+// Whether two lines of outputs are a product: a window has too few sums to keep a processor without
+// AVX-512 busy.
+bool suits_lines(const Problem& of) { return kLanes < 16 && of.row() >= 32; }
+
+// Computes all windows of an image from two lines of the convolution's outputs, (positions, padded
+// filters), which are kept in `sums`; `weights` are those of each line.
+void by_lines(const Problem& of, const float* image, const Panels* weights, const float* bias,
+              std::vector<float>& sums, float* outputs, float* phases) {
+  // What positions read begins `channels` numbers apart, also across the border between both lines.
+  const long pitch = of.padded_filters(), across = of.width + 2, positions = 2 * across - 2;
+  sums.resize(positions * pitch);
+  for (long y = 0; y + 1 < of.height; y += 2) {
+    for (long line = 0; line < kSide; ++line)
+      product(positions, pitch, of.row(), {image + (y + line) * of.line(), of.channels, 1},
+              weights[line], sums.data(), pitch, line > 0);
+    for (long x = 0; x + 1 < of.width; x += 2, outputs += pitch, phases += pitch)
+      for (long filter = 0; filter < pitch; filter += kLanes) {
+        const float* const first = sums.data() + x * pitch + filter;
+        const float* const second = first + across * pitch;
+        give_largest({load(first), load(first + pitch), load(second), load(second + pitch)},
+                     load(bias + filter), outputs + filter, phases + filter);
+      }
+  }
 }
 
 // Copies (rows, pitch) to (columns, rows).
@@ -173,21 +215,19 @@ MXReturnValue forward(const Attributes&, std::vector<MXTensor>* inputs,
   const std::vector<float> weights = by_input(of);
   std::vector<float> bias(of.bias, of.bias + of.filters);
   bias.resize(pitch);
+  Panels panels[kSide];
+  for (long line = 0; line < kSide; ++line)
+    panels[line].take(of.row(), pitch, weights.data() + line * of.row() * pitch, pitch);
 #pragma omp parallel
   {
-    std::vector<float> image(of.bordered()), found(windows * pitch), from(windows * pitch);
+    std::vector<float> image(of.bordered()), found(windows * pitch), from(windows * pitch), sums;
 #pragma omp for schedule(static)
     for (long n = 0; n < of.images; ++n) {
       take_image(of, of.x + n * of.inputs(), image.data());
-      for (long filter = 0; filter < pitch; filter += kFilters * kLanes) {
-        long window = 0;
-        for (; window + kWindows <= windows; window += kWindows)
-          some_windows<kWindows>(of, image.data(), weights.data(), bias.data(), window, filter,
-                                 found.data(), from.data());
-        for (; window < windows; ++window)
-          some_windows<1>(of, image.data(), weights.data(), bias.data(), window, filter, found.data(),
-                          from.data());
-      }
+      if (suits_lines(of))
+        by_lines(of, image.data(), panels, bias.data(), sums, found.data(), from.data());
+      else
+        by_windows(of, image.data(), weights.data(), bias.data(), found.data(), from.data());
       give_transposed(windows, of.filters, found.data(), pitch, y + n * of.outputs());
       give_transposed(windows, of.filters, from.data(), pitch, phases + n * of.phases());
     }
