@@ -40,9 +40,10 @@ def multiplies_bfloat16() -> bool:
 
 
 def multiplies_float32() -> bool:
-    """Return whether ``mxopt_dense`` with ``parts=3`` was measured to be faster than MXNet's own.
+    """Return whether ``mxopt_dense`` takes the place of ``FullyConnected`` for float32.
 
-    It is by tiles of Intel's AMX, and by MXNet's OpenBLAS on a processor without AVX-512.
+    It does where it multiplies by tiles of Intel's AMX, or, on a processor without AVX-512, by the
+    OpenBLAS that MXNet has loaded.
     """
     return available() and bool(_library.mxopt_multiplies_float32())
 

@@ -65,7 +65,7 @@ def library() -> Path:
     digest = hashlib.sha256()
     for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
         digest.update(path.read_bytes())
-    digest.update(repr((flags(), compiler(), instructions())).encode())
+    digest.update(repr((flags(), compiler(), instructions(), blas().exists())).encode())
     return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
 
 
@@ -75,6 +75,11 @@ def mxnet_folder() -> Path:
     if found is None:
         raise DeviceError("MXNet is not installed; run: make setup")
     return Path(found.origin).parent
+
+
+def blas() -> Path:
+    """Return the path of the OpenBLAS that MXNet's wheel contains, and MXNet loads."""
+    return mxnet_folder() / "libopenblas.so.0"
 
 
 def build() -> Path:
@@ -95,11 +100,10 @@ def build() -> Path:
     mxnet = mxnet_folder()
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
-    blas = mxnet / "libopenblas.so.0"  # which MXNet loads itself
     done = subprocess.run(
         [command, *flags(), f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
          str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished),
-         *(("-DMXOPT_WITH_BLAS", str(blas)) if blas.exists() else ())],
+         *(("-DMXOPT_WITH_BLAS", str(blas())) if blas().exists() else ())],
         capture_output=True, text=True,
     )  # fmt: skip
     if done.returncode:

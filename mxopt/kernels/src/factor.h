@@ -1,6 +1,6 @@
 // Matrix products for one thread in the way that is the fastest here: by tiles of Intel's AMX, with
-// `parts` bfloat16 for each number; in float32 with AVX-512; or, without it, by MXNet's BLAS, an
-// OpenBLAS that has no kernels for AVX-512 on a processor of AMD.
+// `parts` bfloat16 for each number; in float32 with AVX-512; or, without it, by the OpenBLAS that MXNet
+// has loaded.
 #ifndef MXOPT_FACTOR_H_
 #define MXOPT_FACTOR_H_
 

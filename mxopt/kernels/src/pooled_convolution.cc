@@ -216,7 +216,7 @@ MXReturnValue forward(const Attributes&, std::vector<MXTensor>* inputs,
   std::vector<float> bias(of.bias, of.bias + of.filters);
   bias.resize(pitch);
   Panels panels[kSide];
-  for (long line = 0; line < kSide; ++line)
+  for (long line = 0; suits_lines(of) && line < kSide; ++line)
     panels[line].take(of.row(), pitch, weights.data() + line * of.row() * pitch, pitch);
 #pragma omp parallel
   {
