@@ -11,6 +11,7 @@ import ctypes
 from mxopt.core.errors import DeviceError
 
 _library: ctypes.CDLL | None = None
+_failure: DeviceError | None = None  # kept, for compiling takes half a minute
 
 
 def load() -> None:
@@ -19,14 +20,20 @@ def load() -> None:
     Raises:
         DeviceError: they cannot be compiled or loaded here; the message says why.
     """
-    global _library
+    global _library, _failure
     if _library:
         return
     import mxnet as mx
 
     from mxopt.kernels import build
 
-    path = build.build()
+    try:
+        if _failure:
+            raise _failure
+        path = build.build()
+    except DeviceError as error:
+        _failure = error
+        raise
     try:
         mx.library.load(str(path), verbose=False)
     except mx.MXNetError as error:
@@ -43,7 +50,7 @@ def multiplies_float32() -> bool:
     """Return whether ``mxopt_dense`` takes the place of ``FullyConnected`` for float32.
 
     It does where it multiplies by tiles of Intel's AMX, or, on a processor without AVX-512, by the
-    OpenBLAS that MXNet has loaded.
+    BLAS that answers MXNet.
     """
     return available() and bool(_library.mxopt_multiplies_float32())
 

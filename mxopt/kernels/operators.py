@@ -135,9 +135,9 @@ def positions(F, ids, lengths, longest: int):
 def attention(F, query, memory, query_lengths, lengths, draws, **settings):
     """Return scaled dot-product attention of several heads: (samples, queries, units).
 
-    Samples can also be given in one row, one after the other: then ``query`` is (1, all queries,
-    units) and ``memory`` (1, all keys, 2 * units), and the lengths divide them. What is left behind
-    the last sample is padding; its output and gradients are 0.
+    Two or more samples can also be given in one row, one after the other: then ``query`` is (1, all
+    queries, units) and ``memory`` (1, all keys, 2 * units), and the lengths divide them. What is
+    left behind the last sample is padding; its output and gradients are 0.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.

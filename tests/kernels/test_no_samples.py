@@ -67,7 +67,12 @@ def seen_taps(x, *weights):
 CASES = [
     (block, [(0, 4, 5, 6), (8, 4, 1, 1), (8,), (8, 1, 3, 3), (8,), (4, 8, 1, 1), (4,)],
      (0, 4, 5, 6)),
+    (block, [(2, 4, 0, 6), (8, 4, 1, 1), (8,), (8, 1, 3, 3), (8,), (4, 8, 1, 1), (4,)],
+     (2, 4, 0, 6)),
+    (block, [(2, 4, 5, 0), (8, 4, 1, 1), (8,), (8, 1, 3, 3), (8,), (4, 8, 1, 1), (4,)],
+     (2, 4, 5, 0)),
     (plain_block, [(0, 4, 5, 6), (4, 1, 3, 3), (4,), (3, 4, 1, 1), (3,)], (0, 3, 3, 3)),
+    (plain_block, [(2, 4, 0, 6), (4, 1, 3, 3), (4,), (3, 4, 1, 1), (3,)], (2, 3, 0, 3)),
     (batch_norm, [(0, 4, 5, 6), (4,), (4,), (0, 4, 5, 6)], (0, 4, 5, 6)),
     (batch_norm, [(2, 4, 0, 6), (4,), (4,), (2, 4, 0, 6)], (2, 4, 0, 6)),
     (winograd, [(0, 4, 5, 6), (3, 4, 3, 3)], (0, 3, 5, 6)),
@@ -100,6 +105,32 @@ def test_no_samples_give_no_output_and_gradients_of_zero(compute, shapes, output
         assert y.shape == output
         for array in arrays[1:]:
             np.testing.assert_array_equal(array.grad.asnumpy(), np.zeros(array.shape))
+
+
+def test_without_inputs_a_layer_gives_its_bias_and_a_convolution_the_gradient_of_its_bias():
+    with mx.util.np_shape(True):
+        x, weight, bias = nd.ones((5, 0)), nd.ones((3, 0)), nd.array([1, 2, 3])
+        images, filters = nd.ones((2, 0, 4, 4)), nd.ones((3, 0, 3, 3))
+        bias.attach_grad()
+        with autograd.record():
+            y = dense(x, weight, bias)
+        y.backward()
+        np.testing.assert_array_equal(y.asnumpy(), np.tile([1, 2, 3], (5, 1)))
+        np.testing.assert_array_equal(bias.grad.asnumpy(), [5, 5, 5])
+        with autograd.record():
+            y = pooled_convolution(images, filters, bias)
+        y.backward()
+        np.testing.assert_array_equal(y.asnumpy()[0, :, 0, 0], [1, 2, 3])
+        np.testing.assert_array_equal(bias.grad.asnumpy(), [8, 8, 8])
+
+
+def test_running_statistics_stay_as_they_are_without_samples():
+    with mx.util.np_shape(True):
+        x, ones = nd.ones((0, 4, 5, 6)), nd.ones(4)
+        mean, variance = nd.array([1, 2, 3, 4]), nd.array([5, 6, 7, 8])
+        operators.batch_norm(nd, x, ones, ones, mean, variance, 2 * NONE)
+        np.testing.assert_array_equal(mean.asnumpy(), [1, 2, 3, 4])
+        np.testing.assert_array_equal(variance.asnumpy(), [5, 6, 7, 8])
 
 
 def test_no_words_have_no_positions():

@@ -84,12 +84,11 @@ struct Heads {
     if (!whole) tasks.clear();
   }
 
-  // Returns whether the samples' words are in the arrays; says so if they are not.
-  bool divided() const {
-    if (!whole)
-      MX_ERROR_MSG << "mxopt_attention: the lengths of samples in one row must not add up to more than "
-                      "its length, and none may be negative";
-    return whole;
+  // Fails unless the samples' words are in the arrays.
+  MXReturnValue divided() const {
+    if (whole) return MX_SUCCESS;
+    return refused("mxopt_attention: the lengths of samples in one row must not add up to more than "
+                   "its length, and none may be negative");
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
@@ -134,7 +133,7 @@ void clear_rest(MXTensor& tensor, long words, long row) {
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 0);
-  if (!all.divided()) return MX_FAIL;
+  if (all.divided() == MX_FAIL) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
   clear_rest((*outputs)[0], all.query_rest, all.units);
@@ -158,7 +157,7 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
 MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                        std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 1);
-  if (!all.divided()) return MX_FAIL;
+  if (all.divided() == MX_FAIL) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   const float* dout = (*inputs)[0].data<float>();
   float* dquery = (*outputs)[0].data<float>();
@@ -216,20 +215,19 @@ MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
   const bool own = attribute(attributes, "own", 0);
-  const unsigned heads = attribute(attributes, "heads", 1);
+  const long heads = attribute(attributes, "heads", 1);
   const Shape &asking = (*inputs)[0], &asked = (*inputs)[own ? 0 : 1];
   const Shape &lengths = (*inputs)[own ? 1 : 2], &others = (*inputs)[own ? 1 : 3];
   const unsigned parts = own ? 3 : 2;
-  if (asking.size() != 3 || asked.size() != 3 || asking[0] != asked[0] || asked[2] % parts ||
-      (asked[2] / parts) % heads || (!own && asking[2] != asked[2] / parts) ||
+  if (heads < 1 || asking.size() != 3 || asked.size() != 3 || asking[0] != asked[0] ||
+      asked[2] % parts || (asked[2] / parts) % heads || (!own && asking[2] != asked[2] / parts) ||
       lengths.size() != 1 || others != lengths || (asking[0] != 1 && asking[0] != lengths[0]) ||
       inputs->back() != Shape{kDraws}) {
-    MX_ERROR_MSG << "mxopt_attention takes queries, keys and values side by side (samples, length, "
-                    "3 units) with own=1, or queries (samples, queries, units) and keys and values "
-                    "(samples, keys, 2 units), or all samples one after the other in one row; the "
-                    "samples' lengths, of queries and of keys unless own=1; and 64 draws. units "
-                    "must be a multiple of the heads";
-    return MX_FAIL;
+    return refused("mxopt_attention takes queries, keys and values side by side (samples, length, "
+                   "3 units) with own=1, or queries (samples, queries, units) and keys and values "
+                   "(samples, keys, 2 units), or all samples one after the other in one row; the "
+                   "samples' lengths, of queries and of keys unless own=1; and 64 draws. units "
+                   "must be a multiple of the heads");
   }
   (*outputs)[0] = {asking[0], asking[1], asked[2] / parts};
   return MX_SUCCESS;

@@ -130,10 +130,11 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
     own.for_channel(channel, [&](long n, auto zero) {
       auto v = (get(own.parts[0].x + n, zero) - first.mean) * first.scale + first.shift;
       if (own.other) v += (get(own.other + n, zero) - second.mean) * second.scale + second.shift;
-      put(y + n, own.relu ? (v > 0 ? v : zero) : v);
+      put(y + n, own.relu ? (v < 0 ? zero : v) : v);
     });
-    if (own.training) own.update(own.parts[0], channel, first);
-    if (own.training && own.two()) own.update(own.parts[1], channel, second);
+    if (!own.training || own.images * own.pixels == 0) continue;
+    own.update(own.parts[0], channel, first);
+    if (own.two()) own.update(own.parts[1], channel, second);
   }
   return MX_SUCCESS;
 }
@@ -183,10 +184,8 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
   const int more[] = {0, 1, 1 + kVariance};
-  if (added(attributes) < 0 || added(attributes) > 2) {
-    MX_ERROR_MSG << "mxopt_batch_norm takes 0, 1 or 2 for added";
-    return MX_FAIL;
-  }
+  if (added(attributes) < 0 || added(attributes) > 2)
+    return refused("mxopt_batch_norm takes 0, 1 or 2 for added");
   *inputs = kOther + more[added(attributes)], *outputs = 1;
   return MX_SUCCESS;
 }
@@ -200,13 +199,16 @@ MXReturnValue mutated(const Attributes& attributes, std::vector<int>* inputs) {
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
   const Shape& x = (*inputs)[kX];
-  if (x.size() != 4 || (*inputs)[kGamma] != Shape{x[1]} || (*inputs)[kDrawn] != Shape{kDraws} ||
-      (added(attributes) && (*inputs)[kOther] != x) ||
-      (added(attributes) == 2 && (*inputs)[kOther + kGamma] != Shape{x[1]})) {
-    MX_ERROR_MSG << "mxopt_batch_norm takes images (samples, channels, height, width), four arrays "
-                    "(channels,), 64 draws, with added=1 another array like the first, and with "
-                    "added=2 four more arrays (channels,)";
-    return MX_FAIL;
+  // Whether the four arrays of a part have a number for each channel.
+  const auto fits = [&](int part) {
+    return std::all_of(inputs->begin() + part + kGamma, inputs->begin() + part + kDrawn,
+                       [&](const Shape& shape) { return shape == Shape{x[1]}; });
+  };
+  if (x.size() != 4 || !fits(0) || (*inputs)[kDrawn] != Shape{kDraws} ||
+      (added(attributes) && (*inputs)[kOther] != x) || (added(attributes) == 2 && !fits(kOther))) {
+    return refused("mxopt_batch_norm takes images (samples, channels, height, width), four arrays "
+                   "(channels,), 64 draws, with added=1 another array like the first, and with "
+                   "added=2 four more arrays (channels,)");
   }
   (*outputs)[0] = x;
   return MX_SUCCESS;

@@ -37,17 +37,23 @@ struct Problem {
                         [this](float label) { return !(label >= 0 && label < classes); });
   }
 
-  // Packs the weights of some classes.
+  // What all classes take from the loss of a row whose scores have this total. A score of -infinity
+  // is a class that is left out, unless it has a share; what is not a number is never hidden.
+  float spread(float total) const {
+    return share > 0 || std::isnan(total) ? share * total : 0;
+  }
+
+  // Takes the weights of some classes.
   template <int parts>
   void take(long first, long count, Right<parts>& to) const {
     to.take(units, count, {weight + first * units, units, 1});
   }
 
-  // Computes the scores of some rows and of the classes that were packed, (rows, kSomeClasses).
+  // Computes the scores of some rows and of the classes that were taken, (rows, kSomeClasses).
   template <int parts>
-  void scores(long row, long some, long first, long count, const Right<parts>& packed,
+  void scores(long row, long some, long first, long count, const Right<parts>& taken,
               float* to) const {
-    product(some, count, units, {x + row * units, units, 1}, packed, bias ? bias + first : nullptr, 0,
+    product(some, count, units, {x + row * units, units, 1}, taken, bias ? bias + first : nullptr, 0,
             to, kSomeClasses);
   }
 };
@@ -72,21 +78,21 @@ struct Row {
 template <int parts>
 void losses(const Problem& of, float* loss, float* log_sum) {
   // Each thread computes some rows, of all classes.
-  const long threads = omp_get_max_threads();
+  const long threads = team();
   const long most = (of.rows + threads - 1) / threads;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads)
   for (long thread = 0; thread < threads; ++thread) {
-    static thread_local Right<parts> packed;
+    static thread_local Right<parts> taken;
     std::vector<float> scores(kSomeRows * kSomeClasses);
     const long begin = thread * most, end = std::min(of.rows, begin + most);
     if (begin >= end) continue;
     std::vector<Row> found(end - begin);
     for (long first = 0; first < of.classes; first += kSomeClasses) {
       const long count = std::min(kSomeClasses, of.classes - first);
-      of.take(first, count, packed);
+      of.take(first, count, taken);
       for (long row = begin; row < end; row += kSomeRows) {
         const long some = std::min(kSomeRows, end - row);
-        of.scores(row, some, first, count, packed, scores.data());
+        of.scores(row, some, first, count, taken, scores.data());
         for (long n = 0; n < some; ++n)
           found[row + n - begin].add(scores.data() + n * kSomeClasses, first, count,
                                      of.labels[row + n]);
@@ -95,7 +101,7 @@ void losses(const Problem& of, float* loss, float* log_sum) {
     for (long row = begin; row < end; ++row) {
       const Row& all = found[row - begin];
       log_sum[row] = all.largest + std::log(all.powers);
-      loss[row] = log_sum[row] - (1 - of.smoothing) * all.chosen - of.share * all.total;
+      loss[row] = log_sum[row] - (1 - of.smoothing) * all.chosen - of.spread(all.total);
     }
   }
 }
@@ -116,18 +122,18 @@ void slopes(const Problem& of, long row, long some, long first, long count, cons
 template <int parts>
 void gradients(const Problem& of, const float* dloss, const float* log_sum, float* dx, float* dweight,
                float* dbias) {
-  const long size = of.rows * of.units, threads = omp_get_max_threads();
+  const long size = of.rows * of.units, threads = team();
   // Each thread computes some classes, and their sums for dx.
   std::vector<std::vector<float>> sums(threads);
-#pragma omp parallel
+#pragma omp parallel num_threads(threads)
   {
     static thread_local Right<parts> weights, across, rows;
     std::vector<float> scores(kSomeRows * kSomeClasses);
     std::vector<float>& own = sums[omp_get_thread_num()];
-    own.resize(size);
 #pragma omp for schedule(static)
     for (long first = 0; first < of.classes; first += kSomeClasses) {
       const long count = std::min(kSomeClasses, of.classes - first);
+      if (own.empty()) own.resize(size);
       of.take(first, count, weights);
       across.take(count, of.units, {of.weight + first * of.units, 1, of.units});
       float* const to = dweight + first * of.units;
@@ -161,9 +167,10 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Problem of(attributes, *inputs, 0);
   if (const float* label = of.unknown(); label != of.labels + of.rows) {
-    MX_ERROR_MSG << "mxopt_cross_entropy: a label is " << *label << "; it must be one of the "
-                 << of.classes << " classes, from 0 on";
-    return MX_FAIL;
+    std::ostringstream why;
+    why << "mxopt_cross_entropy: a label is " << *label << "; it must be one of the " << of.classes
+        << " classes, from 0 on";
+    return refused(why.str());
   }
   const auto compute = attribute(attributes, "parts", 3) == 1 ? losses<1> : losses<3>;
   compute(of, (*outputs)[0].data<float>(), (*outputs)[1].data<float>());
@@ -193,9 +200,8 @@ MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
   if (x.empty() || weight.size() != 2 || weight[0] == 0 || x.back() != weight[1] ||
       labels != Shape(x.begin(), x.end() - 1) || (parts != 1 && parts != 3) ||
       (inputs->size() > 3 && (*inputs)[3] != Shape{weight[0]})) {
-    MX_ERROR_MSG << "mxopt_cross_entropy takes rows (..., n), a weight (classes, n), labels (...), "
-                    "a bias (classes,) unless no_bias=1, and parts=1 or 3";
-    return MX_FAIL;
+    return refused("mxopt_cross_entropy takes rows (..., n), a weight (classes, n), labels (...), "
+                   "a bias (classes,) unless no_bias=1, and parts=1 or 3");
   }
   (*outputs)[0] = (*outputs)[1] = labels;
   return MX_SUCCESS;

@@ -1,6 +1,8 @@
 // A dense layer whose products are those of float32 (factor.h), or whose factors are rounded to
 // bfloat16. Input, output, parameters and gradients are float32.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "factor.h"
@@ -11,31 +13,31 @@ namespace mxopt {
 namespace {
 
 // to (left lanes, right lanes) = left times right, plus `bias` (right lanes) if there is one. Each
-// thread computes some rows, or columns, and packs what it needs of both factors: what another core
-// has just written is read slowly.
+// thread computes some rows, or columns, and takes what it needs of both factors itself: what another
+// core has just written is read slowly.
 template <int parts>
 void multiply(const Side& left, const Side& right, const float* bias, float* to) {
   const long at_once = Right<parts>::at_once(right.depth);
-  const long pitch = right.lanes, threads = omp_get_max_threads();
+  const long pitch = right.lanes, threads = team();
   const bool by_rows = left.lanes >= right.lanes;
   const long most = (std::max(left.lanes, right.lanes) + threads - 1) / threads;
   const long share = (most + 15) / 16 * 16;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads)
   for (long thread = 0; thread < threads; ++thread) {
-    static thread_local Right<parts> packed;
+    static thread_local Right<parts> taken;
     const long row = by_rows ? thread * share : 0;
     const long rows = by_rows ? std::min(share, left.lanes - row) : left.lanes;
     const long end = by_rows ? right.lanes : std::min(right.lanes, (thread + 1) * share);
     for (long column = by_rows ? 0 : thread * share; rows > 0 && column < end; column += at_once) {
       const long wide = std::min(at_once, end - column);
-      packed.take(right.depth, wide, right.from(column));
-      product(rows, wide, right.depth, left.from(row), packed, bias ? bias + column : nullptr, 0,
+      taken.take(right.depth, wide, right.from(column));
+      product(rows, wide, right.depth, left.from(row), taken, bias ? bias + column : nullptr, 0,
               to + row * pitch + column, pitch);
     }
   }
 }
 
-// How many bfloat16 the factors of a dense layer's products are made of.
+// Of how many bfloat16 tiles make a factor. Without tiles, 3 is a number of float32.
 long parts_of(const Attributes& attributes) { return attribute(attributes, "parts", 3); }
 
 void multiply(long parts, const Side& left, const Side& right, const float* bias, float* to) {
@@ -55,7 +57,8 @@ struct Dense {
     x = tensors[first].data<float>(), weight = tensors[first + 1].data<float>();
     bias = biased ? tensors[first + 2].data<float>() : nullptr;
     units = tensors[first + 1].shape[0], inputs = tensors[first + 1].shape[1];
-    rows = inputs ? tensors[first].size() / inputs : 0;
+    const auto& shape = tensors[first].shape;
+    rows = std::accumulate(shape.begin(), shape.end() - 1, 1L, std::multiplies<>());
   }
 };
 
@@ -104,16 +107,13 @@ MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
 #else
   const bool possible = parts_of(attributes) == 3;
 #endif
-  if (!possible) {
-    MX_ERROR_MSG << "mxopt_dense takes parts=3, or, on a processor with AVX512-BF16, parts=1";
-    return MX_FAIL;
-  }
+  if (!possible)
+    return refused("mxopt_dense takes parts=3, or, on a processor with AVX512-BF16, parts=1");
   const Shape &x = (*inputs)[0], &weight = (*inputs)[1];
   if (x.empty() || weight.size() != 2 || x.back() != weight[1] ||
       (biased(attributes) && (*inputs)[2] != Shape{weight[0]})) {
-    MX_ERROR_MSG << "mxopt_dense takes an input (..., n), a weight (units, n), and a bias (units,) "
-                    "unless no_bias=1";
-    return MX_FAIL;
+    return refused("mxopt_dense takes an input (..., n), a weight (units, n), and a bias (units,) "
+                   "unless no_bias=1");
   }
   (*outputs)[0] = x;
   (*outputs)[0].back() = weight[0];

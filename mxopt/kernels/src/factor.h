@@ -1,8 +1,10 @@
 // Matrix products for one thread in the way that is the fastest here: by tiles of Intel's AMX, with
-// `parts` bfloat16 for each number; in float32 with AVX-512; or, without it, by the OpenBLAS that MXNet
-// has loaded.
+// `parts` bfloat16 for each number; without AVX-512 by the BLAS that answers MXNet, the OpenBLAS in its
+// wheel unless another one was put in front of it; and otherwise by our own loops.
 #ifndef MXOPT_FACTOR_H_
 #define MXOPT_FACTOR_H_
+
+#include <omp.h>
 
 #include <algorithm>
 #include <limits>
@@ -17,12 +19,18 @@ namespace mxopt {
 template <int parts>
 using Right = TiledRight<parts>;
 
+inline int team() { return omp_get_max_threads(); }
+
 #elif defined(MXOPT_WITH_BLAS) && !defined(__AVX512F__)
 #define MXOPT_BLAS
 
 extern "C" void cblas_sgemm(int order, int transposes_a, int transposes_b, int rows, int columns,
                             int depth, float scale, const float* a, int lda, const float* b, int ldb,
                             float keep, float* c, int ldc);
+
+// How many threads may multiply at once. The wheel's OpenBLAS 0.3.13 has memory for 144 products, of
+// all contexts together, and ends the process when that is used up.
+inline int team() { return std::min(omp_get_max_threads(), 32); }
 
 // The right factor, as of tiles.h; it is not copied, and has to be there until it was multiplied.
 template <int parts>
@@ -37,7 +45,7 @@ class Right {
 };
 
 // c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h. Called by a
-// thread of a team, OpenBLAS starts no other ones.
+// thread of a team, the OpenBLAS in MXNet's wheel, which uses OpenMP too, starts no other ones.
 template <int parts>
 inline void product(long rows, long columns, long depth, Strided a, const Right<parts>& b,
                     const float* start, long pitch, float* c, long ldc) {
@@ -55,6 +63,8 @@ inline void product(long rows, long columns, long depth, Strided a, const Right<
 }
 
 #else
+
+inline int team() { return omp_get_max_threads(); }
 
 // The right factor, as of tiles.h.
 template <int parts>

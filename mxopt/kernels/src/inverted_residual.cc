@@ -38,8 +38,8 @@ Block block_of(const Attributes& attributes, std::vector<MXTensor>& tensors, siz
   block.b2 = data[4], block.w3 = data[5], block.b3 = data[6];
   const auto& project = tensors[first + (block.expands ? 5 : 3)].shape;
   block.outputs = project[0], block.expanded = project[1];
-  block.below = (block.height - 1) / block.stride + 1;
-  block.across = (block.width - 1) / block.stride + 1;
+  block.below = (block.height + block.stride - 1) / block.stride;
+  block.across = (block.width + block.stride - 1) / block.stride;
   return block;
 }
 
@@ -280,13 +280,27 @@ MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
   const bool expands = attribute(attributes, "expands", 1);
-  const Shape &x = (*inputs)[0], &project = (*inputs)[expands ? 5 : 3];
-  if (x.size() != 4 || project.size() != 4) {
-    MX_ERROR_MSG << "mxopt_inverted_residual takes images (samples, channels, height, width)";
-    return MX_FAIL;
-  }
+  const bool residual = attribute(attributes, "residual", 0);
   const unsigned stride = attribute(attributes, "stride", 1);
-  (*outputs)[0] = {x[0], project[0], (x[2] - 1) / stride + 1, (x[3] - 1) / stride + 1};
+  const long dilation = attribute(attributes, "dilation", 1);
+  const Shape &x = (*inputs)[0], &project = (*inputs)[expands ? 5 : 3];
+  if (x.size() != 4 || project.size() != 4)
+    return refused("mxopt_inverted_residual takes images (samples, channels, height, width), and "
+                   "filters of four axes");
+  if (stride < 1 || stride > 2 || dilation < 1 || (stride == 2 && dilation > 1))
+    return refused("mxopt_inverted_residual takes stride=1 and any dilation, or stride=2 without one");
+  if (residual && (stride > 1 || project[0] != x[1]))
+    return refused("mxopt_inverted_residual adds its input, by residual=1, only at stride=1 and to as "
+                   "many channels");
+  const unsigned expanded = expands ? project[1] : x[1];
+  std::vector<Shape> fitting{{expanded, 1, 3, 3}, {expanded}, {project[0], expanded, 1, 1},
+                             {project[0]}};
+  if (expands) fitting.insert(fitting.begin(), {{expanded, x[1], 1, 1}, {expanded}});
+  if (!std::equal(fitting.begin(), fitting.end(), inputs->begin() + 1))
+    return refused("mxopt_inverted_residual takes filters (expanded, channels, 1, 1) unless expands=0, "
+                   "(expanded, 1, 3, 3) and (filters, expanded, 1, 1), each followed by its biases");
+  const auto side = [=](unsigned pixels) { return (pixels + stride - 1) / stride; };
+  (*outputs)[0] = {x[0], project[0], side(x[2]), side(x[3])};
   return MX_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #define MXOPT_MATRIX_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #if defined(__AVX512F__)
@@ -104,10 +105,10 @@ inline float largest(const float* p, long count) {
   return combined(most, larger);
 }
 
-// Values below 0 become 0, those above `top` become `top`.
+// Values below 0 become 0, those above `top` become `top`; what is not a number stays so.
 inline Vector clipped(Vector v, float top) {
-  v = v > 0 ? v : Vector{};
-  return v < top ? v : Vector{} + top;
+  v = v < 0 ? Vector{} : v;
+  return v > top ? Vector{} + top : v;
 }
 
 // exp(v) for v of at most 0, to about 1e-7: 2^n times a polynomial of what is left.
@@ -288,7 +289,7 @@ inline void product_panel(long rows, long columns, long depth, Strided a, const 
 // b has, up to the end of a vector: they are zeros.
 inline void product(long rows, long columns, long depth, Strided a, const Panels& b, float* c,
                     long ldc, bool add) {
-  constexpr long kAtOnce = 512;  // rows of a panel, some 100 KB, which stay in the cache
+  constexpr long kAtOnce = 512;  // rows of a panel, 24 to 96 KB, which stay in the cache
   long k = 0;
   do {
     const long some = std::min(kAtOnce, depth - k);

@@ -1,9 +1,13 @@
-// What the operators share: reading of attributes, and types of their inputs.
+// What the operators share: reading of attributes, types of their inputs, and errors.
 #ifndef MXOPT_OPERATOR_H_
 #define MXOPT_OPERATOR_H_
 
 #include <omp.h>
 
+#include <locale>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,26 +24,46 @@ using mxnet::ext::OpResource;
 using Attributes = std::unordered_map<std::string, std::string>;
 using Shape = std::vector<unsigned int>;
 
-// Returns a whole-number attribute, or `otherwise` if it is not given.
-inline long attribute(const Attributes& attributes, const char* name, int otherwise) {
-  const auto found = attributes.find(name);
-  return found == attributes.end() ? otherwise : std::stol(found->second);
+// Says why an operator cannot compute. MXNet's list of messages has no lock of its own.
+inline MXReturnValue refused(const std::string& why) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  MX_ERROR_MSG << why;
+  return MX_FAIL;
 }
 
-// Returns a number.
-inline float attribute(const Attributes& attributes, const char* name, double otherwise) {
+// Returns a number, or `otherwise` if it is not given; Python's True and False are 1 and 0.
+inline double number(const Attributes& attributes, const char* name, double otherwise) {
   const auto found = attributes.find(name);
-  return found == attributes.end() ? otherwise : std::stod(found->second);
+  if (found == attributes.end()) return otherwise;
+  if (found->second == "True" || found->second == "False") return found->second == "True";
+  std::istringstream text(found->second);
+  text.imbue(std::locale::classic());  // a point in every language
+  double value = 0;
+  if (!(text >> value) || !text.eof())
+    throw std::invalid_argument(std::string(name) + "=" + found->second + " must be a number");
+  return value;
+}
+
+inline float attribute(const Attributes& attributes, const char* name, double otherwise) {
+  return number(attributes, name, otherwise);
+}
+
+// Returns a whole number.
+inline long attribute(const Attributes& attributes, const char* name, int otherwise) {
+  const double value = number(attributes, name, otherwise);
+  if (value != long(value))
+    throw std::invalid_argument(std::string(name) + "=" + attributes.at(name) +
+                                " must be a whole number");
+  return value;
 }
 
 // All inputs and outputs are float32.
 inline MXReturnValue float32(const Attributes&, std::vector<int>* inputs,
                              std::vector<int>* outputs) {
   for (int& type : *inputs) {
-    if (type != mxnet::ext::kFloat32 && type != -1) {
-      MX_ERROR_MSG << "mxopt's kernels compute in float32 only";
-      return MX_FAIL;
-    }
+    if (type != mxnet::ext::kFloat32 && type != -1)
+      return refused("mxopt's kernels compute in float32 only");
     type = mxnet::ext::kFloat32;
   }
   for (int& type : *outputs) type = mxnet::ext::kFloat32;

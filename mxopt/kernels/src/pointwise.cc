@@ -109,9 +109,8 @@ MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<
   const Shape &x = (*inputs)[0], &weight = (*inputs)[1];
   if (x.size() != 4 || weight.size() != 4 || weight[1] != x[1] || weight[2] != 1 ||
       weight[3] != 1) {
-    MX_ERROR_MSG << "mxopt_pointwise takes images (samples, channels, height, width) and 1 x 1 "
-                    "filters";
-    return MX_FAIL;
+    return refused("mxopt_pointwise takes images (samples, channels, height, width) and 1 x 1 "
+                   "filters");
   }
   (*outputs)[0] = {x[0], weight[0], x[2], x[3]};
   return MX_SUCCESS;

@@ -330,7 +330,7 @@ void differentiate(const Problem& of, const float* image, const float* weights, 
   constexpr long kFirstCache = 24 << 10;  // bytes of both images that some windows read
   const long windows = of.windows(), pitch = in_vectors(of.row()), line = of.line();
   const long whole = of.row() / kLanes * kLanes;
-  const long lines = kFirstCache / (2 * line * long(sizeof(float)));
+  const long lines = kFirstCache / std::max(1L, 2 * line * long(sizeof(float)));
   const long at_once = std::max(1L, lines / 2 - 1) * (of.width / 2);
   std::fill_n(dimage, of.bordered(), 0.0f);
   for (long first = 0; first < windows; first += at_once)
@@ -369,9 +369,9 @@ MXReturnValue backward(const Attributes&, std::vector<MXTensor>* inputs,
     std::vector<float> image(of.bordered()), dimage(of.bordered());
     Terms terms(of.windows());
     std::vector<float>& own = sums[omp_get_thread_num()];
-    own.resize(size + of.filters);
 #pragma omp for schedule(static)
     for (long n = 0; n < of.images; ++n) {
+      if (own.empty()) own.resize(size + of.filters);
       take_image(of, of.x + n * of.inputs(), image.data());
       differentiate(of, image.data(), weights.data(), dy + n * of.outputs(), phases + n * of.phases(),
                     terms, dimage.data(), own.data(), own.data() + size);
@@ -403,9 +403,8 @@ MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<
   const Shape &x = (*inputs)[0], &weight = (*inputs)[1];
   if (x.size() != 4 || weight.size() != 4 || weight[1] != x[1] || weight[2] != kSide ||
       weight[3] != kSide || (*inputs)[2] != Shape{weight[0]}) {
-    MX_ERROR_MSG << "mxopt_pooled_convolution takes images (samples, channels, height, width), filters "
-                    "(filters, channels, 3, 3) and biases (filters,)";
-    return MX_FAIL;
+    return refused("mxopt_pooled_convolution takes images (samples, channels, height, width), filters "
+                   "(filters, channels, 3, 3) and biases (filters,)");
   }
   (*outputs)[0] = {x[0], weight[0], x[2] / 2, x[3] / 2};
   (*outputs)[1] = {x[0], (weight[0] * (x[2] / 2) * (x[3] / 2) + 3) / 4};

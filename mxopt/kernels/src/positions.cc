@@ -18,11 +18,10 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   long at = 0;
   for (long sentence = 0; sentence < sentences; ++sentence) {
     const long length = lengths.data<float>()[sentence];
-    if (length < 0 || length > longest || (packed && at + length > words)) {
-      MX_ERROR_MSG << "a sentence of " << length << " words: it must have at least 0, at most the "
-                   << longest << " that this network has positions for, and fit into its batch";
-      return MX_FAIL;
-    }
+    if (length < 0 || length > longest || (packed && at + length > words))
+      return refused("a sentence of " + std::to_string(length) + " words: it must have at least 0, "
+                     "at most the " + std::to_string(longest) + " that this network has positions "
+                     "for, and fit into its batch");
     for (long word = 0; word < std::min(length, words); ++word) to[at + word] = word;
     at += packed ? length : words;
   }
@@ -44,9 +43,8 @@ MXReturnValue count(const Attributes&, int* inputs, int* outputs) {
 MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<Shape>* outputs) {
   const Shape &ids = (*inputs)[0], &lengths = (*inputs)[1];
   if (ids.size() != 2 || lengths.size() != 1 || (ids[0] != 1 && ids[0] != lengths[0])) {
-    MX_ERROR_MSG << "mxopt_positions takes ids (sentences, length), or all sentences one after the "
-                    "other in one row, and the lengths (sentences,)";
-    return MX_FAIL;
+    return refused("mxopt_positions takes ids (sentences, length), or all sentences one after the "
+                   "other in one row, and the lengths (sentences,)");
   }
   (*outputs)[0] = ids;
   return MX_SUCCESS;

@@ -118,10 +118,10 @@ MXReturnValue count(const Attributes&, int* inputs, int* outputs) {
 
 MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<Shape>* outputs) {
   const Shape& x = (*inputs)[0];
-  if (x.empty() || x.back() % kLanes || (*inputs)[1] != x || (*inputs)[4] != Shape{kDraws}) {
-    MX_ERROR_MSG << "mxopt_residual_norm takes two arrays of one shape, whose last axis is a "
-                    "multiple of 16, and 64 draws";
-    return MX_FAIL;
+  if (x.empty() || x.back() % 16 || (*inputs)[1] != x || (*inputs)[2] != Shape{x.back()} ||
+      (*inputs)[3] != Shape{x.back()} || (*inputs)[4] != Shape{kDraws}) {
+    return refused("mxopt_residual_norm takes two arrays of one shape, whose last axis is a "
+                   "multiple of 16, a gamma and a beta as long as it, and 64 draws");
   }
   (*outputs)[0] = x;
   return MX_SUCCESS;

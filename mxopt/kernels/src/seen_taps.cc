@@ -302,6 +302,8 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
 }
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
+  if (!attributes.count("dilations"))
+    return refused("mxopt_seen_taps takes dilations, one for each convolution");
   std::istringstream dilations(attributes.at("dilations"));
   *outputs = 0;
   for (long dilation; dilations >> dilation;) ++*outputs;
@@ -316,9 +318,8 @@ MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<
     const Shape& weight = (*inputs)[n + 1];
     if (x.size() != 4 || weight.size() != 4 || weight[1] != x[1] || weight[2] != weight[3] ||
         (weight[2] != 1 && weight[2] != 3)) {
-      MX_ERROR_MSG << "mxopt_seen_taps takes images (samples, channels, height, width) and filters "
-                      "of 1 x 1 or 3 x 3";
-      return MX_FAIL;
+      return refused("mxopt_seen_taps takes images (samples, channels, height, width) and filters "
+                     "of 1 x 1 or 3 x 3");
     }
     (*outputs)[n] = {x[0], weight[0], x[2], x[3]};
   }

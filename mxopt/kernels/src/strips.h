@@ -46,13 +46,14 @@ inline long strip_rows(const Block& block, long threads) {
   long strips = std::max(1L, block.below / least);
   if (block.images < threads)
     strips = std::max(strips, std::min(2 * threads, block.below / (2 * block.dilation)));
-  return (block.below + strips - 1) / std::max(strips, 1L);
+  return (block.below + strips - 1) / strips;
 }
 
 // Calls `compute(strip)` for all strips of all images: first the even ones, then the odd ones, so
 // that no two threads write the same rows.
 template <class Compute>
 void for_strips(const Block& block, Compute compute) {
+  if (block.positions() == 0) return;
   const long rows = strip_rows(block, omp_get_max_threads());
   const long strips = (block.below + rows - 1) / rows;
   for (long parity = 0; parity < 2; ++parity) {

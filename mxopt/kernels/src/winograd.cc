@@ -303,14 +303,11 @@ MXReturnValue count(const Attributes&, int* inputs, int* outputs) {
 MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
                      std::vector<Shape>* outputs) {
   const Shape &x = (*inputs)[0], &weight = (*inputs)[1];
-  if (attribute(attributes, "dilation", 1) < 1) {
-    MX_ERROR_MSG << "mxopt_winograd takes a dilation of 1 or more";
-    return MX_FAIL;
-  }
+  if (attribute(attributes, "dilation", 1) < 1)
+    return refused("mxopt_winograd takes a dilation of 1 or more");
   if (x.size() != 4 || weight.size() != 4 || weight[1] != x[1] || weight[2] != kTaps ||
       weight[3] != kTaps) {
-    MX_ERROR_MSG << "mxopt_winograd takes images (samples, channels, height, width) and 3 x 3 filters";
-    return MX_FAIL;
+    return refused("mxopt_winograd takes images (samples, channels, height, width) and 3 x 3 filters");
   }
   (*outputs)[0] = {x[0], weight[0], x[2], x[3]};
   return MX_SUCCESS;
