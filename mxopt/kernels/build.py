@@ -1,6 +1,6 @@
 """Compile the operators of :mod:`mxopt.kernels` with the system's g++, once for each machine.
 
-    python -m mxopt.kernels.build
+    python -m mxopt.kernels
 
 ``CXX`` may name another compiler, and ``CXXFLAGS`` more options for it. The library is kept in the
 user's cache, under a hash of everything that it depends on: the sources, MXNet's version, compiler
@@ -17,6 +17,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mxopt.core.errors import DeviceError
@@ -46,7 +48,9 @@ def flags() -> tuple[str, ...]:
 
 def instructions() -> list[str]:
     """Return the processor's instruction sets, as Linux names them; none if it does not say."""
-    found = re.search(r"^flags.*", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    described = Path("/proc/cpuinfo")
+    text = described.read_text() if described.exists() else ""
+    found = re.search(r"^flags.*", text, re.MULTILINE)
     return found[0].split() if found else []
 
 
@@ -65,7 +69,9 @@ def library() -> Path:
     digest = hashlib.sha256()
     for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
         digest.update(path.read_bytes())
-    digest.update(repr((flags(), compiler(), instructions(), blas().exists())).encode())
+    command = compiler()
+    changed = command and Path(command).stat().st_mtime_ns  # another version at the same path
+    digest.update(repr((flags(), command, changed, instructions(), blas().exists())).encode())
     return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
 
 
@@ -78,7 +84,7 @@ def mxnet_folder() -> Path:
 
 
 def blas() -> Path:
-    """Return the path of the OpenBLAS that MXNet's wheel contains, and MXNet loads."""
+    """Return the path of the OpenBLAS that MXNet's wheel contains."""
     return mxnet_folder() / "libopenblas.so.0"
 
 
@@ -86,7 +92,8 @@ def build() -> Path:
     """Compile the library unless it is there, and return its path.
 
     Raises:
-        DeviceError: there is no compiler, or it failed; the message ends with what it printed.
+        DeviceError: there is no compiler; it failed, and the message ends with what it printed; or
+            the cache cannot be written to.
     """
     path = library()
     if path.exists():
@@ -97,21 +104,31 @@ def build() -> Path:
             "mxopt's kernels need g++, which was not found: install it "
             "(Debian or Ubuntu: 'apt-get install g++'; Fedora: 'dnf install gcc-c++')"
         )
-    mxnet = mxnet_folder()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    done = subprocess.run(
-        [command, *flags(), f"-I{mxnet / 'include'}", *map(str, sorted(SOURCES.glob("*.cc"))),
-         str(mxnet / "src" / "lib_api.cc"), "-o", str(unfinished),
-         *(("-DMXOPT_WITH_BLAS", str(blas())) if blas().exists() else ())],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    if done.returncode:
-        unfinished.unlink(missing_ok=True)
-        raise DeviceError(f"{command} could not compile mxopt's kernels: {done.stderr[-2000:]}")
-    unfinished.replace(path)
+    sources = [*sorted(SOURCES.glob("*.cc")), mxnet_folder() / "src" / "lib_api.cc"]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            _compile(command, sources, Path(folder)).replace(path)
+    except OSError as error:
+        raise DeviceError(
+            f"mxopt's kernels cannot be kept in {path.parent} ({error.strerror}); "
+            "set MXOPT_CACHE to a folder that can be written to"
+        ) from None
     return path
 
 
-if __name__ == "__main__":
-    print(build())
+def _compile(command: str, sources: list[Path], folder: Path) -> Path:
+    """Compile the sources, as many at once as there are processors, and return the library."""
+    linked = ("-DMXOPT_WITH_BLAS", str(blas())) if blas().exists() else ()
+    shared = (*flags(), *linked[:1], f"-I{mxnet_folder() / 'include'}")
+
+    def run(*more: str | Path) -> None:
+        done = subprocess.run([command, *shared, *map(str, more)], capture_output=True, text=True)
+        if done.returncode:
+            raise DeviceError(f"{command} could not compile mxopt's kernels: {done.stderr[-2000:]}")
+
+    objects = [folder / f"{source.stem}.o" for source in sources]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda source, to: run("-c", source, "-o", to), sources, objects))
+    run(*objects, *linked[1:], "-o", folder / "kernels.so")
+    return folder / "kernels.so"

@@ -44,6 +44,30 @@ def test_what_a_compiler_prints_is_shown_and_nothing_is_left(empty_cache, monkey
     assert [path.name for path in (empty_cache / "kernels").iterdir()] == []
 
 
+def test_a_cache_that_cannot_be_written_to_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DeviceError, match=r"file/kernels \(.*\); set MXOPT_CACHE"):
+        build.build()
+
+
+def test_a_failure_is_not_tried_again(monkeypatch):
+    tried = []
+
+    def fail():
+        tried.append(1)
+        raise DeviceError("it failed")
+
+    monkeypatch.setattr(kernels, "_library", None)
+    monkeypatch.setattr(kernels, "_failure", None)
+    monkeypatch.setattr(build, "build", fail)
+    for _ in range(2):
+        assert not kernels.available()
+        with pytest.raises(DeviceError, match="it failed"):
+            kernels.load()
+    assert len(tried) == 1
+
+
 def test_another_source_or_compiler_is_another_library(monkeypatch, tmp_path):
     kept = build.library()
     assert build.library() == kept
@@ -82,15 +106,16 @@ def test_a_file_that_is_no_library_is_refused_by_name(empty_cache):
     assert f"DeviceError: MXNet cannot load {path}" in done.stderr
 
 
+@pytest.mark.quick(3)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
 @pytest.mark.parametrize(
     ("instructions", "tuned", "register"),
     [
         ("skylake-avx512", "icelake-server", "zmm"),
-        ("skylake-avx512", "znver3", "zmm"),
-        ("skylake-avx512", "generic", "zmm"),
         ("haswell", "generic", "ymm"),
         ("x86-64", "generic", "xmm"),
+        ("skylake-avx512", "znver3", "zmm"),
+        ("skylake-avx512", "generic", "zmm"),
     ],
 )
 def test_a_vector_is_one_register_and_stays_there(instructions, tuned, register, tmp_path):
