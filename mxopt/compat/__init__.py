@@ -43,6 +43,13 @@ _HOOK_PATCHES = (
         apply=lambda: sys.meta_path.append(hooks.DistutilsFinder()),
     ),
     Patch(
+        name="scipy.stats and requests",
+        reason="they take long to import, and MXNet only calibrates int8 and downloads with them",
+        broken_since="always, it is only slow",
+        applies=lambda: "mxnet" not in sys.modules,
+        apply=lambda: hooks.defer_imports("mxnet", "scipy.stats", "requests"),
+    ),
+    Patch(
         name="CUDA 11 libraries",
         reason="the dynamic loader does not search the folders of NVIDIA's wheels",
         broken_since="always, for libraries installed by pip",

@@ -1,7 +1,8 @@
-"""Import hooks: hide warnings and apply patches while MXNet, GluonCV and GluonNLP are imported."""
+"""Import hooks for MXNet, GluonCV and GluonNLP: hide warnings, apply patches, defer imports."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -41,6 +42,38 @@ def after_import(name: str, callback: Callable[[types.ModuleType], None]) -> Non
         callback(sys.modules[name])
     else:
         _after.setdefault(name, []).append(callback)
+
+
+class DeferredModule(types.ModuleType):
+    """Stands for a module until something of it is used; only then it is imported."""
+
+    def __getattr__(self, name: str):
+        _give_back(self.__name__)
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def _give_back(name: str) -> None:
+    if isinstance(sys.modules.get(name), DeferredModule):
+        del sys.modules[name]
+
+
+def defer_imports(package: str, *names: str) -> None:
+    """Let what a package imports of these modules wait until the package uses it.
+
+    Once the package is imported, the modules are imported by everyone else as ever.
+
+    Args:
+        package: full name of the package.
+        *names: full names of the modules.
+    """
+
+    def stand_in() -> None:
+        for name in names:
+            if importlib.machinery.PathFinder.find_spec(name.partition(".")[0]):
+                sys.modules.setdefault(name, DeferredModule(name))
+
+    before_import(package, stand_in)
+    after_import(package, lambda module: [_give_back(name) for name in names])
 
 
 class _QuietLoader(importlib.machinery.SourceFileLoader):

@@ -81,6 +81,33 @@ def test_patches_say_why_and_since_when(patch):
     assert patch.broken_since.split()[0] in ("Python", "NumPy", "SciPy", "always,")
 
 
+def test_what_mxnet_rarely_uses_is_imported_when_it_is_used():
+    code = (
+        "import sys, types, mxopt, mxnet as mx\n"
+        "late = {'scipy.stats', 'requests'}\n"
+        "assert not late & {*sys.modules}\n"
+        "assert mx.contrib.quantization.stats.entropy([0.5, 0.5]) > 0\n"
+        "assert late & {*sys.modules} == {'scipy.stats'}\n"
+        "assert mx.gluon.utils.requests.get\n"
+        "assert {type(sys.modules[name]) for name in late} == {types.ModuleType}"
+    )
+    child = run_python(code)
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_others_import_what_mxnet_rarely_uses_as_ever(when):
+    others = "from scipy import stats; import requests, scipy.stats as again"
+    lines = [others, "import mxopt, mxnet as mx"]
+    child = run_python(
+        "\n".join(lines if when == "before" else ["import mxopt", *lines[::-1]])
+        + "\nimport types; assert stats is again"
+        "\nassert type(stats) is types.ModuleType is type(requests)"
+        "\nassert mx.contrib.quantization.stats.entropy is stats.entropy"
+    )
+    assert (child.returncode, child.stderr) == (0, "")
+
+
 def test_a_half_imported_mxnet_is_refused_in_a_sentence():
     code = (
         "import sys, types; sys.modules['mxnet.base'] = types.ModuleType('mxnet.base')\n"
