@@ -264,7 +264,7 @@ class Plan:
 
     def as_dict(self) -> dict:
         """Return the switches as a plain dictionary, as run records keep them."""
-        return dataclasses.asdict(self)
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
     def from_dict(cls, switches: dict) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -28,7 +29,19 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
             missing (the pairs would not match), or there are more runs than planned.
     """
     path = Path(path)
-    is_packed = path.is_file()
+    if not path.is_file():
+        return _read(path, is_packed=False)
+    state = path.stat()
+    return _packed(path, state.st_mtime_ns, state.st_size)
+
+
+# Pages and prose read the same file again and again.
+@functools.lru_cache(maxsize=256)
+def _packed(path: Path, changed: int, size: int) -> Experiment:
+    return _read(path, is_packed=True)
+
+
+def _read(path: Path, is_packed: bool) -> Experiment:
     description, runs = packed.read_packed(path) if is_packed else ({}, {})
     try:
         if not is_packed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from mxopt import report
@@ -79,7 +80,7 @@ class Measured:
         cpu = run.only("environment").get("cpu", {}) if run else {}
         return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
 
-    @property
+    @cached_property
     def factors(self) -> dict[str, tuple]:
         """What differs between the two arms."""
         return self.found.factors(self.after, self.before)
