@@ -7,6 +7,7 @@ from pathlib import Path
 import faults
 import pytest
 from hypothesis import settings
+from in_process import runs_in_process
 
 import mxopt  # noqa: F401  (before any test module imports MXNet)
 from mxopt.core.errors import DataError
@@ -57,6 +58,13 @@ def little_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     return limit
+
+
+@pytest.fixture
+def in_process():
+    """Runs of experiments in this process, where theirs is not what is tested."""
+    with runs_in_process():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -101,8 +101,9 @@ def _fault(call: ast.Call, function: ast.FunctionDef, path: Path) -> Fault:
 def page() -> str:
     """Return ``docs/reliability.md``: the introduction, then a table for each area."""
     parts = [INTRODUCTION.read_text(encoding="utf-8").strip()]
+    known = faults()
     for area, title in AREAS.items():
-        rows = [fault for fault in faults() if fault.area == area]
+        rows = [fault for fault in known if fault.area == area]
         lines = ["| what happens | what you see | what is lost |", "| --- | --- | --- |"]
         lines += [f"| {row.happens} | {row.sees} | {row.lost} |" for row in rows]
         parts += [f"### {title}", "\n".join(lines)]

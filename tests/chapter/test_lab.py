@@ -57,7 +57,7 @@ def test_levers_of_an_ablation_can_be_added_in_any_order(name):
             plan.replace(**{name: added[name] for name in added.keys() & switches})
 
 
-def test_what_the_lab_measures_is_kept_in_its_folder(tmp_path):
+def test_what_the_lab_measures_is_kept_in_its_folder(tmp_path, in_process):
     opened = open_lab("8_1", tier="smoke", folder=tmp_path)
     experiment = opened.measure("demo", "toy:sleepy", {"one": Plan(), "two": Plan(batch_size=8)})
     assert len(experiment.runs["one"]) == SETTINGS["8_1"]["smoke"]["repeats"]

@@ -76,7 +76,7 @@ def test_a_command_is_needed(capsys):
     assert stop.value.code == 2
 
 
-def test_two_plans_are_compared_and_what_differs_is_named(tmp_path, capsys):
+def test_two_plans_are_compared_and_what_differs_is_named(tmp_path, capsys, in_process):
     words = ["compare", "toy:toy", "batch_size=4", "--after", "batch_size=8", "--repeats", "2"]
     folder = tmp_path / "results"
     assert main([*words, "--results", str(folder), "--quality", "test_accuracy"]) == 0
@@ -104,7 +104,7 @@ def test_a_pair_that_differs_in_more_is_no_effect_of_one_switch(tmp_path, capsys
     assert not (tmp_path / "results").exists()
 
 
-def test_switches_are_ablated(tmp_path, capsys):
+def test_switches_are_ablated(tmp_path, capsys, in_process):
     words = ["ablate", "toy:toy", "batch_size=4", "--after", "hybridize=yes", "train=10"]
     folder = tmp_path / "results"
     assert main([*words, "--repeats", "1", "--results", str(folder)]) == 0

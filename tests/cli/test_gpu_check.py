@@ -38,13 +38,15 @@ def test_nothing_is_wrong_with_sound_gpus(name):
 @pytest.mark.parametrize(
     ("name", "gpus", "fault", "words"),
     [
-        ("libraries", "V100*4", "gone:2", "MXNet counts 3 GPUs, the driver has 4"),
+        pytest.param("libraries", "V100*4", "gone:2", "MXNet counts 3 GPUs, the driver has 4",
+                     marks=pytest.mark.slow),
         ("kernels", "V100+H100", "", "gpu(1) computes nothing: .*no kernel image"),
         pytest.param("operators", "V100", "operator:4", "softmax in float32 is off by 0.04",
                      marks=pytest.mark.slow),
         pytest.param("precision", "V100", "overflow:1", "overflowed was not skipped",
                      marks=pytest.mark.slow),
-        ("devices", "V100*4", "copy:1", "gradients of 2 GPUs are not those of one"),
+        pytest.param("devices", "V100*4", "copy:1", "gradients of 2 GPUs are not those of one",
+                     marks=pytest.mark.slow),
         pytest.param("steps", "V100", "memory:2", "segmentation: out of memory while training",
                      marks=pytest.mark.slow),
         ("copies", "V100*2", "copy:1", "GPU to GPU: other values arrive"),

@@ -119,7 +119,7 @@ def test_throughput_is_better_when_higher():
     assert found.share("a").value == pytest.approx(2)
 
 
-def test_an_ablation_is_measured_and_shown(tmp_path):
+def test_an_ablation_is_measured_and_shown(tmp_path, in_process):
     levers = {"batch": {"batch_size": 8}, "value": {"value": 2.0}}
     found = ablate("ablation", "toy:sleepy", Plan(), levers, repeats=1, folder=tmp_path)
     assert list(found.experiment.arms) == [BEFORE, "batch", "value", AFTER]

@@ -98,7 +98,7 @@ def test_a_loader_is_tuned_on_the_recipe_itself():
         if event == "trial":
             trials.append(fields)
 
-    found = autotune.tune_loader(Plan(batch_size=4), write, "toy:toy", seconds=5, each=0.1)
+    found = autotune.tune_loader(Plan(batch_size=4), write, "toy:toy", seconds=2, each=0.1)
     assert found["samples_per_second"] == trials[0]["samples_per_second"]
     best = max(trials, key=lambda one: one["samples_per_second"])
     assert found["best_samples_per_second"] == best["samples_per_second"]
@@ -178,7 +178,7 @@ def test_what_workers_loaded_before_the_clock_started_is_not_counted(monkeypatch
 
 def test_the_command_keeps_what_it_has_found(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MXOPT_CACHE", str(tmp_path))
-    words = ["autotune", "toy:toy", "batch_size=4", "--seconds", "2"]
+    words = ["autotune", "toy:toy", "batch_size=4", "--seconds", "1"]
     assert main(words) == 0
     first = capsys.readouterr().out
     assert "samples a second  transforms=gluon num_workers=0" in first

@@ -25,7 +25,7 @@ def test_the_largest_that_fits_is_found_with_few_trials(limit, first, most):
     assert most is None or max(tried) <= most
 
 
-def test_a_batch_is_at_most_the_training_set(tmp_path):
+def test_a_batch_is_at_most_the_training_set(tmp_path, in_process):
     runs = []
     found = search("toy:toy", Plan(batch_size=8), tmp_path, {"train": 20}, seen=runs.append)
     assert found == 20
@@ -33,7 +33,7 @@ def test_a_batch_is_at_most_the_training_set(tmp_path):
     assert all(run.figures["peak_memory"] > 50 for run in runs)
 
 
-def test_a_batch_that_does_not_fit_is_half_a_batch(tmp_path):
+def test_a_batch_that_does_not_fit_is_half_a_batch(tmp_path, in_process):
     """The recipe refuses batches above 11, in the words of a device without memory."""
     runs = []
     found = search("starved:recipe", Plan(batch_size=4), tmp_path, seen=runs.append)

@@ -277,7 +277,7 @@ def test_a_ladder_adds_one_lever_to_those_before_it():
     sees="one-02.killed-1",
     lost="the run in work",
 )
-def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, sees):
+def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, in_process, sees):
     arms = {"one": Plan(), "two": Plan(batch_size=8)}
     how = {"repeats": 2, "folder": tmp_path, "seeds": True}
     first = interleave("demo", "toy:sleepy", arms, **how)

@@ -44,7 +44,7 @@ def test_ranges_that_cannot_be_are_refused(text):
         Range.parse(text)
 
 
-def test_trials_are_recorded_and_the_best_one_is_returned(tmp_path):
+def test_trials_are_recorded_and_the_best_one_is_returned(tmp_path, in_process):
     seen = []
     study = searched(tmp_path, seen=lambda number, run: seen.append((number, run)))
     assert [number for number, _ in seen] == [0, 1, 2, 3]
@@ -120,7 +120,7 @@ def test_without_optuna_its_name_is_said(monkeypatch):
         module._optuna()
 
 
-def test_the_command_prints_every_trial_and_the_best_plan(tmp_path, capsys):
+def test_the_command_prints_every_trial_and_the_best_plan(tmp_path, capsys, in_process):
     words = ["search", "toy:toy", "batch_size=5", "--space", "learning_rate=float:0.01:0.5:log",
              "train=choice:20,30", "--trials", "2", "--pruner", "none"]  # fmt: skip
     assert main([*words, "--results", str(tmp_path)]) == 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from in_process import runs_in_process
 
 from mxopt import report
 from mxopt.core.errors import RecordError
@@ -108,8 +109,9 @@ def of_two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
     for name, size in (("epyc", 2), ("xeon", 8)):
         arms = {"slow": Plan(batch_size=4), "fast": Plan(batch_size=size)}
-        interleave("demo", "toy:sleepy", arms, repeats=2, folder=folder / name / "8_1",
-                   headline=[("slow", "fast")])  # fmt: skip
+        with runs_in_process():
+            interleave("demo", "toy:sleepy", arms, repeats=2, folder=folder / name / "8_1",
+                       headline=[("slow", "fast")])  # fmt: skip
     return folder
 
 

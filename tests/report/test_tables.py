@@ -168,25 +168,6 @@ def test_a_damaged_description_is_named(tmp_path, sees):
         results.describe(tmp_path, resumed="today")
 
 
-README = Path(__file__).parents[2] / "README.md"
-RECORDS = README.parent / "docs" / "results"
-
-
-def test_the_readmes_table_is_computed_from_the_records_in_the_repository():
-    assert results.update_readme(README, RECORDS) == README.read_text(encoding="utf-8")
-
-
-def test_the_results_page_in_the_repository_is_computed_from_its_records():
-    assert results.page(RECORDS) == (RECORDS / results.PAGE).read_text(encoding="utf-8")
-
-
-def test_a_changed_table_in_a_readme_is_seen(tmp_path):
-    readme = tmp_path / "README.md"
-    text = README.read_text(encoding="utf-8")
-    readme.write_text(text.replace(results.END, f"99\n{results.END}"), encoding="utf-8")
-    assert results.update_readme(readme, RECORDS) == text
-
-
 def test_operators_are_listed_by_the_time_they_take_in_all_arms():
     profiled = Experiment(
         "profile", "w", {"before": Plan(), "after": Plan()},

@@ -112,6 +112,7 @@ def test_experiments_not_measured_anew_are_named_one_by_one():
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
 def test_a_forged_record_is_seen(root, forge):
+    picture(root).unlink()  # it takes a while to draw
     records = Records(root / EXPERIMENT)
     forge(records)
     records.write(root / EXPERIMENT)

@@ -291,6 +291,7 @@ def test_folded_batch_norms_change_neither_outputs_nor_gradients(bias, scale):
     assert_same(plain, rewritten)
 
 
+@pytest.mark.slow
 def test_a_network_that_is_rewritten_learns_the_same():
     # ResNet-50 at 32 px: 4 x 4 places, of which dilated kernels see little.
     losses = []

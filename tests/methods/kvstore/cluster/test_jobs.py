@@ -78,7 +78,7 @@ def test_two_hosts_train_as_one_and_send_what_is_expected(job, hosts, members):
     assert both_ways == pytest.approx(carried(hosts[0]) - before, rel=0.1)
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("hosts", ["sessions", "ssh"], indirect=True)
 @pytest.mark.fault(
