@@ -18,6 +18,7 @@ PORTABLE = [
     "test_cross_entropy.py",
     "test_dense.py",
     "test_inverted_residual.py",
+    "test_kernel_inputs.py",
     "test_no_samples.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
