@@ -7,6 +7,7 @@ applied only where it is needed; :func:`patches` lists those applied in this pro
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import sys
 
@@ -39,15 +40,16 @@ _HOOK_PATCHES = (
         name="distutils.version",
         reason="mxnet/numpy_op_fallback.py and gluoncv/check.py compare release numbers with it",
         broken_since="Python 3.12",
-        applies=lambda: importlib.util.find_spec("distutils") is None,
+        # Not by importlib.util.find_spec: where setuptools answers, it would be imported.
+        applies=lambda: importlib.machinery.PathFinder.find_spec("distutils") is None,
         apply=lambda: sys.meta_path.append(hooks.DistutilsFinder()),
     ),
     Patch(
-        name="scipy.stats and requests",
-        reason="they take long to import, and MXNet only calibrates int8 and downloads with them",
+        name="scipy.stats, requests and setuptools",
+        reason="they take long to import, for calibration, downloads and a comparison of versions",
         broken_since="always, it is only slow",
         applies=lambda: "mxnet" not in sys.modules,
-        apply=lambda: hooks.defer_imports("mxnet", "scipy.stats", "requests"),
+        apply=lambda: hooks.lighten_import("mxnet", "scipy.stats", "requests"),
     ),
     Patch(
         name="CUDA 11 libraries",

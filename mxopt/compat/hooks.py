@@ -48,32 +48,54 @@ class DeferredModule(types.ModuleType):
     """Stands for a module until something of it is used; only then it is imported."""
 
     def __getattr__(self, name: str):
-        _give_back(self.__name__)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def _give_back(name: str) -> None:
-    if isinstance(sys.modules.get(name), DeferredModule):
-        del sys.modules[name]
+def lighten_import(package: str, *names: str) -> None:
+    """Let a package's import do without modules that it needs little of.
 
-
-def defer_imports(package: str, *names: str) -> None:
-    """Let what a package imports of these modules wait until the package uses it.
-
-    Once the package is imported, the modules are imported by everyone else as ever.
+    It gets :class:`DeferredModule` for these modules, and our ``distutils.version``: on some
+    Pythons ``distutils`` imports all of setuptools. Everyone else imports them as ever, and the
+    package, too, if they are imported already.
 
     Args:
         package: full name of the package.
         *names: full names of the modules.
     """
+    placed: dict[str, types.ModuleType] = {}
 
-    def stand_in() -> None:
-        for name in names:
-            if importlib.machinery.PathFinder.find_spec(name.partition(".")[0]):
-                sys.modules.setdefault(name, DeferredModule(name))
+    def place() -> None:
+        placed.update({name: DeferredModule(name) for name in names if _is_there(name)})
+        placed.update(_our_distutils())
+        for name in sys.modules.keys() & placed.keys():
+            del placed[name]
+        sys.modules.update(placed)
 
-    before_import(package, stand_in)
-    after_import(package, lambda module: [_give_back(name) for name in names])
+    def take_away(module: types.ModuleType) -> None:
+        for name, stand_in in placed.items():
+            if sys.modules.get(name) is stand_in:
+                del sys.modules[name]
+
+    before_import(package, place)
+    after_import(package, take_away)
+
+
+def _is_there(name: str) -> bool:
+    return importlib.machinery.PathFinder.find_spec(name.partition(".")[0]) is not None
+
+
+def _our_distutils() -> dict[str, types.ModuleType]:
+    """Return ``distutils`` and ``distutils.version``; the first finds its other modules."""
+    found = {}
+    for name in ("distutils", "distutils.version"):
+        spec = DistutilsFinder().find_spec(name)
+        found[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found[name])
+    real = importlib.machinery.PathFinder.find_spec("distutils")
+    found["distutils"].__path__ = real.submodule_search_locations if real else []
+    return found
 
 
 class _QuietLoader(importlib.machinery.SourceFileLoader):
