@@ -168,7 +168,7 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path, sees):
 @pytest.mark.parametrize("where", [["--checkpoint-steps", "20"], ["--checkpoints"]])
 @pytest.mark.parametrize("delay", [0, 0.15])
 def test_a_killed_command_goes_on_where_it_was(tmp_path, sees, where, delay):
-    words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=1200"]
+    words = ["toy:toy", "batch_size=4", "epochs=4", "momentum=0.9", "--option", "train=600"]
     command = [sys.executable, "-m", "mxopt", "run", *words, *where, "--record"]
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
