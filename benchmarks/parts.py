@@ -164,6 +164,9 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     # `keep` is last: it is compared with the peers. `cached` reads no file after preparing.
     arms = {"before": before, "opencv": plan, "cached": plan.replace(preprocess="cached"),
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8"),
+            # Not Gluon's loader, whose stack of uint8 is slow.
+            "cached-rows": plan.replace(preprocess="cached", image_dtype="uint8",
+                                        loader="shared_memory"),
             "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
             "kornia": workers.replace(image_dtype="uint8"),
             "keep": workers.replace(image_dtype="uint8", allocator="keep")}  # fmt: skip
@@ -176,6 +179,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
              "torch-one-thread": {"workers": 2, "given": {**kornia, "keep": True,
                                                           "one_thread": True}}}  # fmt: skip
     pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
+             ("cached-uint8", "cached-rows"),
              ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
              ("kornia", "keep"), ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
     pairs += [(peer, "keep") for peer in peers]
