@@ -7,7 +7,6 @@ applied only where it is needed; :func:`patches` lists those applied in this pro
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import sys
 
@@ -41,7 +40,7 @@ _HOOK_PATCHES = (
         reason="mxnet/numpy_op_fallback.py and gluoncv/check.py compare release numbers with it",
         broken_since="Python 3.12",
         # Not by importlib.util.find_spec: where setuptools answers, it would be imported.
-        applies=lambda: importlib.machinery.PathFinder.find_spec("distutils") is None,
+        applies=lambda: not hooks.is_there("distutils"),
         apply=lambda: sys.meta_path.append(hooks.DistutilsFinder()),
     ),
     Patch(

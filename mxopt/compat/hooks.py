@@ -67,7 +67,7 @@ def lighten_import(package: str, *names: str) -> None:
     placed: dict[str, types.ModuleType] = {}
 
     def place() -> None:
-        placed.update({name: DeferredModule(name) for name in names if _is_there(name)})
+        placed.update({name: DeferredModule(name) for name in names if is_there(name)})
         placed.update(_our_distutils())
         for name in sys.modules.keys() & placed.keys():
             del placed[name]
@@ -82,7 +82,12 @@ def lighten_import(package: str, *names: str) -> None:
     after_import(package, take_away)
 
 
-def _is_there(name: str) -> bool:
+def is_there(name: str) -> bool:
+    """Return whether a module's package is installed, without importing it or asking other finders.
+
+    Args:
+        name: full name of the module.
+    """
     return importlib.machinery.PathFinder.find_spec(name.partition(".")[0]) is not None
 
 

@@ -95,7 +95,7 @@ def _scipy_warns_of_its_modules() -> bool:
 
 def _torch_is_there() -> bool:
     # It is not imported, because that is slow.
-    return importlib.machinery.PathFinder.find_spec("torch") is not None
+    return hooks.is_there("torch")
 
 
 def _no_torch_wanted(*versions: str) -> None:
@@ -259,7 +259,7 @@ PATCHES = (
         "gluonnlp SpacyTokenizer",
         "it compares spaCy's release with pkg_resources, and reports a missing spaCy without it",
         "Python 3.12, whose virtual environments have no setuptools",
-        lambda: importlib.machinery.PathFinder.find_spec("pkg_resources") is None,
+        lambda: not hooks.is_there("pkg_resources"),
         "gluonnlp.data.transforms",
         partial(
             edit,

@@ -22,7 +22,8 @@ def read_experiment(path: str | os.PathLike) -> Experiment:
         path: folder of its records, or the file that they are packed into.
 
     Returns:
-        The experiment; names of switches and options in old records are replaced by today's.
+        The experiment; names of switches and options in old records are replaced by today's. It is
+        not to be changed: a packed file that did not change gives the same object again.
 
     Raises:
         RecordError: ``path`` holds no experiment, a record is damaged, a run between two others is

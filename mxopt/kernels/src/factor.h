@@ -19,18 +19,12 @@ namespace mxopt {
 template <int parts>
 using Right = TiledRight<parts>;
 
-inline int team() { return omp_get_max_threads(); }
-
 #elif defined(MXOPT_WITH_BLAS) && !defined(__AVX512F__)
 #define MXOPT_BLAS
 
 extern "C" void cblas_sgemm(int order, int transposes_a, int transposes_b, int rows, int columns,
                             int depth, float scale, const float* a, int lda, const float* b, int ldb,
                             float keep, float* c, int ldc);
-
-// How many threads may multiply at once. The wheel's OpenBLAS 0.3.13 has memory for 144 products, of
-// all contexts together, and ends the process when that is used up.
-inline int team() { return std::min(omp_get_max_threads(), 32); }
 
 // The right factor, as of tiles.h; it is not copied, and has to be there until it was multiplied.
 template <int parts>
@@ -64,8 +58,6 @@ inline void product(long rows, long columns, long depth, Strided a, const Right<
 
 #else
 
-inline int team() { return omp_get_max_threads(); }
-
 // The right factor, as of tiles.h.
 template <int parts>
 class Right {
@@ -94,6 +86,16 @@ inline void product(long rows, long columns, long depth, Strided a, const Right<
 }
 
 #endif
+
+// How many threads may multiply at once. The wheel's OpenBLAS 0.3.13 has memory for 144 products, of
+// all contexts together, and ends the process when that is used up.
+inline int team() {
+#if defined(MXOPT_BLAS)
+  return std::min(omp_get_max_threads(), 32);
+#else
+  return omp_get_max_threads();
+#endif
+}
 
 }  // namespace mxopt
 
