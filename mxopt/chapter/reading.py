@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mxopt.core.cache import cache_folder
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.data import sources
@@ -49,7 +50,7 @@ def read(
     """
     if storage not in STORAGE:
         raise PlanError(f"storage={storage!r} is not a choice; take one of {', '.join(STORAGE)}")
-    home = stored(Path(folder) if folder else sources.cache_folder() / "stored", images, stand_in)
+    home = stored(Path(folder) if folder else cache_folder() / "stored", images, stand_in)
     paths = sorted(home.glob("images/*/*.png")) if storage == "files" else [home / "all.rec"]
     if cold:
         drop_from_cache(paths)

@@ -44,8 +44,8 @@ def autotune(chosen) -> int:
     from pathlib import Path
 
     from mxopt import machine, measure, recipes, report
+    from mxopt.core.cache import cache_folder
     from mxopt.core.plan import Plan
-    from mxopt.data import sources
     from mxopt.measure import autotune as tuning
 
     plan = Plan.parse(chosen.switches)
@@ -53,7 +53,7 @@ def autotune(chosen) -> int:
     job = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
     if chosen.memory is not None:
         job["memory"] = chosen.memory * 2**20
-    path = sources.cache_folder() / "autotune.json"
+    path = cache_folder() / "autotune.json"
     cpu = machine.cpu()
     key = json.dumps([cpu.model, cpu.physical_cores, plan.as_dict(), job], sort_keys=True)
     best = None if chosen.again else tuning.kept(path, key)

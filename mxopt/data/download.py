@@ -14,6 +14,7 @@ import stat
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -118,8 +119,12 @@ def retrieve(url: str, path: Path, sha256: str | None) -> None:
         UnreachableError: the address does not answer, or the connection breaks twice.
         DataError: the file has another SHA-256.
     """
-    import pooch
     import requests
+
+    with warnings.catch_warnings():
+        # pooch's progress bar looks for widgets at import, and warns in a notebook without them.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import pooch
 
     host = urlsplit(url).netloc
     if time.monotonic() - _unreachable_since.get(host, -FORGET_AFTER) < FORGET_AFTER:

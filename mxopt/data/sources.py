@@ -18,11 +18,11 @@ Every result computed from data is marked with ``location.kind``: ``real`` or ``
 from __future__ import annotations
 
 import os
-import warnings
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mxopt.core.cache import cache_folder
 from mxopt.core.errors import DataError
 from mxopt.data.download import (
     CONNECT_TIMEOUT,
@@ -67,16 +67,6 @@ class _Search:
 
     location: Location | None = None
     passed_over: list[str] = field(default_factory=list)
-
-
-def cache_folder() -> Path:
-    """Return the folder that holds downloads: ``MXOPT_CACHE``, or the user's cache folder."""
-    with warnings.catch_warnings():
-        # pooch's progress bar looks for widgets at import, and warns in a notebook without them.
-        warnings.filterwarnings("ignore", message="IProgress not found")
-        import pooch
-
-    return Path(os.environ.get("MXOPT_CACHE") or pooch.os_cache("mxopt"))
 
 
 def locate(name: str, *, allow_download: bool = True) -> Location:

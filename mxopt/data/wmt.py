@@ -14,10 +14,10 @@ from pathlib import Path
 
 import gluonnlp
 
+from mxopt.core.cache import cache_folder
 from mxopt.core.errors import DataError
 from mxopt.data.download import FETCH_ERRORS, folder_in_one_step
 from mxopt.data.hashes import missing_files
-from mxopt.data.sources import cache_folder
 
 TRAINING_PAIRS, VALIDATION_PAIRS = 100_000, 1500
 _FILES = tuple(

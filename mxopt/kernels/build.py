@@ -21,8 +21,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from mxopt.core.cache import cache_folder
 from mxopt.core.errors import DeviceError
-from mxopt.data.sources import cache_folder
 
 SOURCES = Path(__file__).with_name("src")
 # As fast as the processor allows, with the results of IEEE arithmetic but for fused multiply-adds.

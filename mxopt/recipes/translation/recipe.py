@@ -15,6 +15,7 @@ import functools
 import mxnet as mx
 from mxnet import gluon
 
+from mxopt.core.cache import cache_folder
 from mxopt.core.errors import DataError, PlanError
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data import Multi30k, ParallelFolder, sources, wmt
@@ -253,7 +254,7 @@ def _data(kind, origin, splits, limit, vocabulary, longest, too_long):
     subwords = vocabulary
     if isinstance(vocabulary, int):
         lines = [line for pair in splits["train"] for line in pair]
-        subwords = train_subwords(lines, vocabulary, sources.cache_folder() / "subwords")
+        subwords = train_subwords(lines, vocabulary, cache_folder() / "subwords")
 
     def encode(*pair):
         return tuple(subwords.encode(text)[:longest] for text in pair)
