@@ -10,7 +10,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from mxopt.compat import batch_patches, cuda, hooks, library_patches, numpy_names
+from mxopt.compat import (
+    batch_patches,
+    cuda,
+    hooks,
+    library_patches,
+    numpy_names,
+    operator_functions,
+)
 from mxopt.compat.cuda import CudaLibrary, cuda_build, cuda_libraries
 from mxopt.compat.patch import Patch
 from mxopt.core.errors import CompatError
@@ -49,6 +56,13 @@ _HOOK_PATCHES = (
         broken_since="always, it is only slow",
         applies=lambda: "mxnet" not in sys.modules,
         apply=lambda: hooks.lighten_import("mxnet", "scipy.stats", "requests"),
+    ),
+    Patch(
+        name="functions of operators",
+        reason="MXNet writes and compiles them, some thousands, whenever it is imported",
+        broken_since="always, it is only slow",
+        applies=lambda: "mxnet" not in sys.modules,
+        apply=operator_functions.keep_functions,
     ),
     Patch(
         name="CUDA 11 libraries",
