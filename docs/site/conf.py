@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path
@@ -54,3 +55,18 @@ suppress_warnings = [
     "misc.highlighting_failure",  # shell lines in a cell of a notebook
     "myst.header",  # a cell may begin with a heading of any level
 ]
+
+
+def setup(app):
+    """Connect what Sphinx calls for each page."""
+    app.connect("html-page-context", show_near_contents, priority=400)  # before the theme
+
+
+def show_near_contents(app, page, template, context, doctree):
+    """Have the theme show, beside a page, the contents around it: there are hundreds of modules."""
+    if "toctree" in context:
+        context["toctree"] = functools.partial(_collapsed, context["toctree"])
+
+
+def _collapsed(contents, **options):
+    return contents(**{**options, "collapse": True})

@@ -5,13 +5,14 @@ MXOPT_SITE=results/site MXOPT_HANDOUT=results/handout python -m pytest docs/site
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
+from lxml import html
 
 SITE = Path(os.environ.get("MXOPT_SITE", "results/site")).resolve()
 HANDOUT = Path(os.environ.get("MXOPT_HANDOUT", "results/handout")).resolve()
@@ -28,29 +29,28 @@ LOOKS = {
 }
 
 
-def parsed():
-    """Return every page, parsed, by its path."""
-    return {
-        path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for path in SITE.rglob("*.html")
-    }
+@functools.cache  # the pages of a folder have the same links beside their text
+def linked(folder, address):
+    """Return the file that an address in a page of a folder leads to, or None."""
+    target = (folder / unquote(address)).resolve()
+    return target if target.is_file() else None
 
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere():
-    pages = parsed()
-    anchors = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
+    pages = {path: html.parse(path).getroot() for path in SITE.rglob("*.html")}
+    anchors = {path: set(page.xpath("//@id")) for path, page in pages.items()}
     wrong = []
     for path, page in pages.items():
-        for tag in page.find_all(["a", "link", "script", "img", "iframe"]):
+        for tag in page.iter("a", "link", "script", "img", "iframe"):
             address = tag.get("href") or tag.get("src") or ""
             parts = urlsplit(address)
             if parts.scheme in ("http", "https") or parts.netloc:
-                if tag.name != "a" and tag.get("rel") != ["canonical"]:
+                if tag.tag != "a" and tag.get("rel") != "canonical":
                     wrong.append(f"{path.relative_to(SITE)} loads {address}")
             elif not parts.scheme:
-                target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+                target = linked(path.parent, parts.path) if parts.path else path
                 anchor = unquote(parts.fragment)
-                if not target.exists() or target.is_dir():
+                if not target:
                     wrong.append(f"{path.relative_to(SITE)} links to {address}")
                 elif anchor and target in anchors and anchor not in anchors[target]:
                     wrong.append(f"{path.relative_to(SITE)}: {address} has no such place")
