@@ -130,11 +130,15 @@ def processors(folder: str | Path) -> dict[str, Path]:
     return {name: folder / name for name in names}
 
 
-def page(folder: str | Path) -> str:
+def page(folder: str | Path, processor: str = "") -> str:
     """Return the Markdown of a results folder's page.
 
     It has the machine, then tables and plots of each experiment; for results of several processors,
     what held on all of them, and links to their own pages.
+
+    Args:
+        folder: the results folder.
+        processor: name for the heading, where it is one of several.
     """
     folder = Path(folder)
     several = processors(folder)
@@ -154,7 +158,7 @@ def page(folder: str | Path) -> str:
                       str(report.beside_book(experiment))]  # fmt: skip
     measured = [experiment for _, experiment in experiments]
     top = [
-        "# Results",
+        f"# Results: {processor}" if processor else "# Results",
         *heading.lines(description(folder), experiments),
         multiplicity("\n".join(parts)),
     ]
@@ -177,7 +181,8 @@ def multiplicity(text: str) -> str:
 def pages(folder: str | Path) -> dict[Path, str]:
     """Return the text of the page of a results folder, and of each processor's, by their paths."""
     folder = Path(folder)
-    return {home / PAGE: page(home) for home in (folder, *processors(folder).values())}
+    homes = {"": folder, **processors(folder)}
+    return {home / PAGE: page(home, name) for name, home in homes.items()}
 
 
 def overview(folder: str | Path):

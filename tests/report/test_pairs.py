@@ -179,6 +179,11 @@ def test_results_of_several_processors_are_not_mixed_with_others(measured):
         results.page(measured)
 
 
+def test_the_headings_of_several_processors_name_them(measured):
+    heads = [text.splitlines()[0] for text in results.pages(measured).values()]
+    assert heads == ["# Results", "# Results: epyc", "# Results: xeon"]
+
+
 def test_a_page_says_how_many_intervals_exclude_one_by_chance(measured):
     page = results.page(measured / "epyc")
     assert "These experiments have 1 intervals" in page
