@@ -74,6 +74,7 @@ def test_smaller_networks():
         workloads.smaller(PLAN.replace(epochs=2, sparsity=0.5), unused, [16, 32], **small)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("form", [f for f in deployment.FORMS if not f.startswith("rounded")])
 def test_every_form_of_a_network_scores_nearly_the_same(form):
     job = {"recipe": "fashion_mnist", "train": True, "times": 2, "calibration": 16, **GARMENTS}

@@ -45,6 +45,7 @@ def images():
     return nd.random.normal(2, 3, (16, 3, 12, 12))
 
 
+@pytest.mark.quick(2)  # the best of all is chosen in a test below
 @pytest.mark.parametrize("calibration", quantization.CALIBRATIONS)
 def test_outputs_are_close_to_float32_and_the_network_stays_as_it_is(images, calibration):
     net = _net()
