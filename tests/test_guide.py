@@ -78,3 +78,11 @@ def test_the_readme_stays_short():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"<!-- (results|methods): begin -->.*<!-- \1: end -->", "", text, flags=re.DOTALL)
     assert len(text.split()) < MOST_WORDS
+
+
+def test_the_architecture_names_every_layer_in_the_order_that_is_checked():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    layers = re.findall(r'"(\w+)"', re.search(r"^layers = \[(.*?)^\]", project, re.M | re.S)[1])
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert " · ".join(f"`{name}`" for name in reversed(layers)) in page
+    assert all(f"\n  {name}/ " in page for name in layers)

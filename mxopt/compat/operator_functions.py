@@ -35,7 +35,12 @@ _makers: dict[Callable, _Maker] = {}
 def keep_functions() -> None:
     """Have MXNet, when it is imported, keep the functions of its operators or read those kept."""
     hooks.after_import("mxnet.base", _replace_makers)
-    hooks.after_import("mxnet", lambda module: [maker.save() for maker in _makers.values()])
+    hooks.after_import("mxnet", _save)
+
+
+def _save(module: types.ModuleType) -> None:
+    for maker in _makers.values():
+        maker.save()
 
 
 def _replace_makers(base: types.ModuleType) -> None:
