@@ -59,7 +59,7 @@ _HOOK_PATCHES = (
     ),
     Patch(
         name="functions of operators",
-        reason="MXNet writes and compiles them, some thousands, whenever it is imported",
+        reason="MXNet writes and compiles them, thousands, whenever it is imported",
         broken_since="always, it is only slow",
         applies=lambda: "mxnet" not in sys.modules,
         apply=operator_functions.keep_functions,

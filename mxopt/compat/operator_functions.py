@@ -15,7 +15,8 @@ import functools
 import hashlib
 import importlib.util
 import inspect
-import py_compile
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -117,7 +118,10 @@ class _Maker:
         with contextlib.suppress(OSError, RecordError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace_text(self.path, text)
-            py_compile.compile(str(self.path))  # also where PYTHONDONTWRITEBYTECODE is set
+            # In another process, for it would double the peak memory of this one, which may be
+            # measured; and also where PYTHONDONTWRITEBYTECODE is set.
+            command = [sys.executable, "-m", "py_compile", self.path]
+            subprocess.run(command, capture_output=True)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

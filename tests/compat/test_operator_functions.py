@@ -31,14 +31,30 @@ print(mx.np.ones(3).sum().item(), mx.sym.relu(mx.sym.var("x")).list_arguments())
 
 
 def test_functions_read_back_are_those_that_mxnet_makes(tmp_path):
-    first = run_python("import mxopt, mxnet", "-W", "error", MXOPT_CACHE=str(tmp_path))
+    # Without -B's variable Python would write the bytecode itself, one import later.
+    where = {
+        "MXOPT_CACHE": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPYCACHEPREFIX": "",
+    }
+    first = run_python("import mxopt, mxnet", "-W", "error", **where)
     assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
-    second = run_python(COMPARE, "-W", "error", MXOPT_CACHE=str(tmp_path))
+    assert len([*tmp_path.rglob("*.pyc")]) == 2  # ndarray and symbol
+    second = run_python(COMPARE, "-W", "error", **where)
     assert second.stderr == ""
     assert second.stdout.splitlines() == [
         *("mxnet_ndarray_register True", "mxnet_symbol_register True"),
         *("True", "3.0 ['x']"),
     ]
+
+
+def test_keeping_them_takes_little_memory_of_the_process_that_does(tmp_path):
+    # A run's peak memory may be measured, and the first run is the one that keeps them.
+    code = (
+        "import mxopt, mxnet, resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    keeping, reading = (int(run_python(code, MXOPT_CACHE=str(tmp_path)).stdout) for _ in range(2))
+    assert keeping < 1.3 * reading
 
 
 USE = "import mxopt, mxnet as mx; print(mx.nd.relu(mx.nd.array([-1, 2])).asnumpy())"
