@@ -31,11 +31,11 @@ print(mx.np.ones(3).sum().item(), mx.sym.relu(mx.sym.var("x")).list_arguments())
 
 
 def test_functions_read_back_are_those_that_mxnet_makes(tmp_path):
-    # Without -B's variable Python would write the bytecode itself, one import later.
+    # With the first variable Python writes no bytecode of its own accord.
     where = {
-        "MXOPT_CACHE": str(tmp_path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPYCACHEPREFIX": "",
+        "MXOPT_CACHE": str(tmp_path),
     }
     first = run_python("import mxopt, mxnet", "-W", "error", **where)
     assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
