@@ -18,8 +18,9 @@ KEEP_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
     "MALLOC_TOP_PAD_": str(2**26),
 }
-# A fixed threshold does not grow with the largest freed block.
-RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
+# A fixed threshold does not grow with the largest freed block. At 4 MiB a ResNet-50 held 3 % more,
+# freed blocks between others that were in use.
+RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 # malloc requests transparent huge pages, with 1/512 of the page faults. See "Memory Allocation
 # Tunables" of glibc's manual, and the kernel's "Transparent Hugepage Support".
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
