@@ -199,7 +199,6 @@ SETTINGS = {
             "smaller": {"limit": 640},
             "switches": 1,
             "switched": {name: _SWITCHES[name] for name in ("smoothed-labels", "averaged")},
-            "shares": (0.5, 0.75, 0.875),
             "deployed": 1,
             "efficient": 1,
             "calibrated": 1,
