@@ -68,7 +68,7 @@ class Plan:
         onednn: instructions of oneDNN, which computes convolutions and dense layers: ``default``,
             or ``amx``, which lets networks in int8 use the tiles of a processor with AMX.
         allocator: which freed blocks glibc returns to the system: ``default`` (those above a
-            threshold that adapts, up to 32 MiB), ``return`` (all from 4 MiB on), ``keep`` (none);
+            threshold that adapts, up to 32 MiB), ``return`` (all from 1 MiB on), ``keep`` (none);
             or another library in place of glibc's malloc: ``jemalloc``, ``tcmalloc``.
         pages: ``default``, or ``huge``: transparent huge pages of 2 MiB (glibc 2.35 or newer).
     Graph:

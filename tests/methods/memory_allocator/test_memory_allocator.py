@@ -78,3 +78,20 @@ def test_a_process_has_the_allocator_of_its_plan(name):
     child = subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables},
                            capture_output=True, text=True, check=True)  # fmt: skip
     assert f"lib{name}" in child.stdout
+
+
+def test_freed_blocks_of_a_mebibyte_are_returned_from_between_others():
+    code = (
+        "import numpy as np\n"
+        "held = lambda: int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20\n"
+        "blocks = [(np.ones(3 << 19, 'u1'), np.ones(4096, 'u1')) for _ in range(100)]\n"
+        "before, others = held(), [other for _, other in blocks]\n"
+        "del blocks\n"
+        "print(before - held())"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **methods.environment(Plan(allocator="return"))},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(child.stdout) > 140  # of 150 MiB
