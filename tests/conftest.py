@@ -11,7 +11,7 @@ from in_process import runs_in_process
 
 import mxopt  # noqa: F401  (before any test module imports MXNet)
 from mxopt.core.errors import DataError
-from mxopt.data import locate
+from mxopt.data import download, locate, sources
 
 # Child processes of the tests import tests/toy.py as a user's module is imported: from the path.
 _here = str(Path(__file__).parent)
@@ -65,6 +65,14 @@ def in_process():
     """Runs of experiments in this process, where theirs is not what is tested."""
     with runs_in_process():
         yield
+
+
+@pytest.fixture(scope="session")
+def streets(tmp_path_factory):
+    """The shipped street scenes, unpacked."""
+    folder = tmp_path_factory.mktemp("streets")
+    download.unzip(sources.STAND_INS / "streets.zip", folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

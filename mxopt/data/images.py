@@ -50,7 +50,8 @@ def _decode(path: str | Path, mode: str, decode: Decoder | None) -> np.ndarray:
     # GluonCV makes Pillow fill missing pixels with grey, for the whole process.
     lenient, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
     try:
-        content = Path(path).read_bytes()  # in one call: Pillow would make some hundred
+        with open(path, "rb", buffering=0) as file:
+            content = file.readall()  # in one call: Pillow would make some hundred
         pixels = decode(content, len(mode)) if decode else None
         if pixels is not None:
             return pixels if mode == "RGB" else pixels[:, :, 0]

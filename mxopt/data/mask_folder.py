@@ -9,6 +9,7 @@ and size for each, with one 8-bit channel of class numbers.
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 
@@ -134,15 +135,22 @@ class MaskFolder(mx.gluon.data.Dataset):
         decode: Decoder | None = None,
     ):
         self.classes, self._decode = classes, decode
-        self._folders = Path(root) / images, Path(root) / masks
+        self._folders = str(Path(root) / images), str(Path(root) / masks)
         pairs = pair_files(Path(root), images, masks, mask_suffix)
         self.names = split_names(list(pairs), split)
         self._pairs = [pairs[name] for name in self.names]
+        self._in_numpy = False
+
+    def in_numpy(self) -> MaskFolder:
+        """Return the same split with samples of NumPy arrays, which saves a copy of each."""
+        split = copy.copy(self)
+        split._in_numpy = True
+        return split
 
     def files(self) -> list[tuple[Path, Path]]:
         """Return the paths (image, mask) of all samples, in their order."""
         images, masks = self._folders
-        return [(images / image, masks / mask) for image, mask in self._pairs]
+        return [(Path(images, image), Path(masks, mask)) for image, mask in self._pairs]
 
     def __len__(self):
         """Return the number of images in the split."""
@@ -150,7 +158,8 @@ class MaskFolder(mx.gluon.data.Dataset):
 
     def __getitem__(self, index):
         """Return sample ``index`` as (image, mask), decoded at every call."""
-        image_path, mask_path = map(Path.joinpath, self._folders, self._pairs[index])
+        # As text: making a `Path` takes as long as opening its file.
+        image_path, mask_path = map(os.path.join, self._folders, self._pairs[index])
         image = read_colour(image_path, self._decode)
         stored = read_grey(mask_path, self._decode)
         if image.shape[:2] != stored.shape:
@@ -164,7 +173,8 @@ class MaskFolder(mx.gluon.data.Dataset):
                 f"The mask {mask_path} has class {mask.max()}: with {self.classes} classes the "
                 f"largest is {self.classes - 1}; give the right number of classes."
             )
-        return ndarray_memory.copied(image), ndarray_memory.copied(mask[:, :, None])
+        sample = image, mask[:, :, None]
+        return sample if self._in_numpy else tuple(map(ndarray_memory.copied, sample))
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
         """Return the classes of a mask, (H, W) uint8; subclasses may convert them.

@@ -47,6 +47,15 @@ def view(array: nd.NDArray) -> np.ndarray:
     return np.frombuffer(memory, kind).reshape(array.shape)
 
 
+def memory(array: nd.NDArray | np.ndarray) -> np.ndarray:
+    """Return a NumPy array itself, and the memory of an ``NDArray``; see :func:`view`.
+
+    Args:
+        array: on the host.
+    """
+    return array if isinstance(array, np.ndarray) else view(array)
+
+
 def empty(shape: tuple, dtype, context: mx.Context | None = None) -> tuple[nd.NDArray, np.ndarray]:
     """Return a new array on the host, not initialised, and its view.
 

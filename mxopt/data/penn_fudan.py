@@ -46,4 +46,4 @@ class PennFudan(MaskFolder):
 
     def class_numbers(self, stored: np.ndarray) -> np.ndarray:
         """Return 1 for people and 0 elsewhere; in the files every pedestrian has a number."""
-        return (stored > 0).astype(np.uint8)
+        return (stored > 0).view(np.uint8)

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from mxopt.data import download, registry, sources
+from mxopt.data import download, registry
 
 
 class Server:
@@ -70,14 +70,6 @@ def clean(monkeypatch, tmp_path):
     monkeypatch.setenv("MXOPT_CACHE", str(cache))
     monkeypatch.setattr(download, "_unreachable_since", {})
     return cache
-
-
-@pytest.fixture(scope="session")
-def streets(tmp_path_factory):
-    """The shipped street scenes, unpacked."""
-    folder = tmp_path_factory.mktemp("streets")
-    download.unzip(sources.STAND_INS / "streets.zip", folder)
-    return folder
 
 
 @pytest.fixture

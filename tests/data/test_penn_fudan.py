@@ -77,6 +77,16 @@ def test_without_a_network_the_stand_in_is_used_and_named(clean, monkeypatch, se
 OFFLINE = {"allow_download": False}
 
 
+def test_numpy_samples_have_the_same_values(copy):
+    data = PennFudan("train", root=copy)
+    assert len(data.in_numpy()) == len(data)
+    for sample, other in zip(data, data.in_numpy()):
+        for array, values in zip(sample, other):
+            assert (type(array), type(values)) == (mx.nd.NDArray, np.ndarray)
+            assert (array.dtype, array.shape) == (values.dtype, values.shape)
+            assert (array.asnumpy() == values).all()
+
+
 def crop(image, mask):
     return image[:96, :96], mask[:96, :96]
 

@@ -69,7 +69,7 @@ def make_loader(
         raise DataError("the data set is empty: a loader needs at least one sample")
     transform, finish = halves(transform, plan)
     if plan.preprocess == "lazy":
-        dataset = dataset.transform(transform)
+        dataset = _taken_by(transform, dataset, plan).transform(transform)
         return HostLoader(dataset, plan, contexts, shuffle, share=share, finish=finish)
     check_memory(dataset, transform, plan, contexts)
     if plan.preprocess == "cached":
@@ -84,6 +84,12 @@ def make_loader(
         return HostLoader(rows, plan, contexts, shuffle, share=share, finish=finish)
     rows = gluon.data.SimpleDataset(range(len(dataset)))
     return HostLoader(rows, plan, contexts, shuffle, TakeRows(arrays), share, finish)
+
+
+def _taken_by(transform, dataset, plan: Plan):
+    """Return the data set, with samples of NumPy arrays where these do for all that follows."""
+    numpy = plan.loader == "shared_memory" and getattr(transform, "takes_numpy", False)
+    return dataset.in_numpy() if numpy and hasattr(dataset, "in_numpy") else dataset
 
 
 def halves(transform, plan: Plan) -> tuple[Callable, Callable | None]:

@@ -1,36 +1,42 @@
 """Resize, crop and normalise images in the memory of their arrays, with OpenCV and NumPy.
 
-The results are bitwise those of MXNet's operators on a CPU: MXNet itself resizes with OpenCV, and
-normalising looks up what MXNet's operators return for each of the 256 values of a pixel.
+The results are bitwise those of MXNet's operators on a CPU: MXNet itself resizes with OpenCV.
+Normalising looks up what MXNet's operators return for each of the 256 values of a pixel, or a
+compiled function computes it.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from typing import Union
 
 import cv2
 import numpy as np
 from mxnet import nd
 
+from mxopt import kernels
 from mxopt.data import ndarray_memory as host
+
+Array = Union[nd.NDArray, np.ndarray]
 
 # Loader workers already use all cores; MXNet limits its own OpenCV in the same way.
 os.register_at_fork(after_in_child=lambda: cv2.setNumThreads(0))
 
 
-def resize_and_crop(image: nd.NDArray, size: int, nearest: bool = False) -> nd.NDArray:
+def resize_and_crop(image: Array, size: int, nearest: bool = False) -> Array:
     """Resize the shorter side of an image and crop the centre.
 
     Args:
-        image: (height, width, channels) uint8, on the host.
+        image: (height, width, channels) uint8, on the host; an ``NDArray`` or a NumPy array.
         size: side of the result in pixels.
         nearest: whether to take the nearest pixel instead of interpolating.
 
     Returns:
-        (size, size, channels) uint8, on the image's context.
+        (size, size, channels) uint8: an ``NDArray`` on the image's context, or for a NumPy array
+        another one, which may be a part of what was resized.
     """
-    array = host.view(image)
+    array = host.memory(image)
     height, width, channels = array.shape
     shorter = min(height, width)
     sides = size * width // shorter, size * height // shorter
@@ -38,26 +44,39 @@ def resize_and_crop(image: nd.NDArray, size: int, nearest: bool = False) -> nd.N
         array, sides, interpolation=cv2.INTER_NEAREST if nearest else cv2.INTER_LINEAR
     )
     left, top = ((side - size) // 2 for side in sides)
-    square = array[top : top + size, left : left + size]
-    return host.copied(square.reshape((size, size, channels)), image.context)
+    square = array[top : top + size, left : left + size].reshape((size, size, channels))
+    return square if isinstance(image, np.ndarray) else host.copied(square, image.context)
 
 
-def normalize(images: nd.NDArray, mean: tuple, deviation: tuple) -> nd.NDArray:
+def normalize(images: Array, mean: tuple, deviation: tuple, compiled: bool = False) -> Array:
     """Scale images to [0, 1], subtract a mean and divide by a standard deviation.
 
     Args:
-        images: (..., height, width, 3) uint8, on the host.
+        images: (..., height, width, 3) uint8, on the host; an ``NDArray`` or a NumPy array.
         mean: mean of each channel.
         deviation: standard deviation of each channel.
+        compiled: whether :func:`mxopt.kernels.normalize` computes it, instead of a table.
 
     Returns:
-        (..., 3, height, width) float32, on the images' context.
+        (..., 3, height, width) float32: an ``NDArray`` on the images' context, or for a NumPy
+        array another one.
+
+    Raises:
+        DeviceError: ``compiled``, and the kernels cannot be compiled or loaded here.
     """
     *samples, height, width, channels = images.shape
     shape = (*samples, channels, height, width)
-    result, planes = host.empty(shape, np.float32, images.context)
-    planes, table = planes.reshape((-1, *shape[-3:])), _normalized(mean, deviation)
-    for image, made in zip(host.view(images).reshape((-1, *images.shape[-3:])), planes):
+    if isinstance(images, np.ndarray):
+        result = planes = np.empty(shape, np.float32)
+    else:
+        result, planes = host.empty(shape, np.float32, images.context)
+    planes = planes.reshape((-1, *shape[-3:]))
+    pixels = host.memory(images).reshape((-1, *images.shape[-3:]))
+    if compiled:
+        kernels.normalize(pixels, mean, deviation, planes)
+        return result
+    table = _normalized(mean, deviation)
+    for image, made in zip(pixels, planes):
         for row, (plane, target) in enumerate(zip(cv2.split(image), made)):
             cv2.LUT(plane, table[row : row + 1], target)
     return result

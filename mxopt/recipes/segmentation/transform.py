@@ -60,6 +60,10 @@ class Transform:
         """Return the transform that computes the same with OpenCV, in the arrays' memory."""
         return OpenCVTransform(self.size, self._fixed)
 
+    def kernels(self) -> Transform:
+        """Return that transform, with images normalised by :mod:`mxopt.kernels`."""
+        return CompiledTransform(self.size, self._fixed)
+
     def resized(self, size: int) -> Transform:
         """Return the transform for another side (progressive resizing).
 
@@ -141,23 +145,38 @@ def nearest(mask: nd.NDArray, size: int) -> nd.NDArray:
 
 
 class OpenCVTransform(Transform):
-    """The same in the arrays' own memory; with MXNet's operators where arrays are on a GPU."""
+    """The same in the arrays' own memory; with MXNet's operators where arrays are on a GPU.
+
+    It also takes NumPy arrays, and then returns such.
+    """
+
+    takes_numpy, compiled = True, False
 
     def compact(self, image, mask):
         """Resize and crop one sample; see :meth:`Transform.compact`."""
         from mxopt.methods.opencv_transforms.arrays import resize_and_crop
 
-        if not host.on_host(image):
+        if not (isinstance(image, np.ndarray) or host.on_host(image)):
             return super().compact(image, mask)
         square = resize_and_crop(mask, self.size, nearest=True)
         return resize_and_crop(image, self.size), square.reshape((self.size, self.size))
+
+    compact.takes_numpy = True
 
     def expand(self, images, masks):
         """Normalise images and convert masks; see :meth:`Transform.expand`."""
         from mxopt.methods.opencv_transforms.arrays import normalize
 
+        if isinstance(images, np.ndarray):
+            return normalize(images, MEAN, DEVIATION, self.compiled), masks.astype(np.int32)
         if not host.on_host(images):
             return super().expand(images, masks)
         labels, values = host.empty(masks.shape, np.int32, masks.context)
         values[...] = host.view(masks)
-        return normalize(images, MEAN, DEVIATION), labels
+        return normalize(images, MEAN, DEVIATION, self.compiled), labels
+
+
+class CompiledTransform(OpenCVTransform):
+    """The same, with images normalised by :mod:`mxopt.kernels` instead of a table."""
+
+    compiled = True

@@ -4,12 +4,13 @@ import pytest
 import toy
 from mxnet import gluon, nd
 
+from mxopt import kernels
 from mxopt.core.errors import CapacityError, DataError, PlanError
 from mxopt.core.plan import Plan, choices
-from mxopt.data import ndarray_memory
+from mxopt.data import PennFudan, ndarray_memory
 from mxopt.methods.data_parallel import parallel
 from mxopt.methods.input_pipeline import loaders, pipeline
-from mxopt.methods.opencv_transforms import select
+from mxopt.methods.opencv_transforms import resize_and_crop, select
 from mxopt.recipes.segmentation.transform import Transform
 
 DATASET = toy.samples(11)
@@ -271,3 +272,32 @@ def test_an_empty_data_set_is_refused():
 def test_fewer_samples_in_a_batch_than_devices_is_refused_where_they_cannot_be_split():
     with pytest.raises(PlanError, match="batch_size=3"):
         batches(Plan(batch_size=3, preprocess="device", devices="cpu:0-3"))
+
+
+@pytest.mark.parametrize("image_dtype", choices("image_dtype"))
+@pytest.mark.parametrize("transforms", choices("transforms"))
+@pytest.mark.parametrize("kind", choices("loader"))
+def test_samples_stay_numpy_arrays_where_all_that_follows_takes_them(
+    streets, monkeypatch, kind, transforms, image_dtype
+):
+    """With the shared memory loader and OpenCV; every batch is the one that Gluon alone makes."""
+    if transforms == "kernels" and not kernels.available():
+        pytest.skip("no compiler for mxopt's kernels")
+    seen = set()
+
+    def note(image, *given, **options):
+        seen.add(type(image))
+        return resize_and_crop(image, *given, **options)
+
+    monkeypatch.setattr("mxopt.methods.opencv_transforms.arrays.resize_and_crop", note)
+    plan = Plan(batch_size=2, transforms=transforms, loader=kind, image_dtype=image_dtype)
+    made = []
+    for chosen in (Plan(batch_size=2), plan, plan.replace(num_workers=2)):
+        data, transform = PennFudan("validation", streets), select(Transform(32), chosen)
+        loader = pipeline.make_loader(data, transform, chosen, [mx.cpu()])
+        made.append(together(list(loader)))
+    expected = set() if transforms == "gluon" else {nd.NDArray}
+    assert seen == ({np.ndarray} if kind == "shared_memory" and expected else expected)
+    for others in made[1:]:
+        for mine, other in zip(made[0], others):
+            np.testing.assert_array_equal(mine, other)
