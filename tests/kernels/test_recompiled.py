@@ -20,7 +20,6 @@ PORTABLE = [
     "test_inverted_residual.py",
     "test_kernel_inputs.py",
     "test_no_samples.py",
-    "test_normalize.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
 ]
