@@ -120,7 +120,7 @@ def exported(plan: Plan, options: dict) -> tuple[Path, dict]:
 
 
 def load(
-    plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 3,
+    plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 8,
     image_decoder: str = "pillow",
 ) -> dict:  # fmt: skip
     """Read Penn-Fudan's training split through a loader, and train nothing.
