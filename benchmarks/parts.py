@@ -161,7 +161,8 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     plan = before.replace(**READING)
     workers = plan.replace(**WORKERS)
-    # `keep` is last: it is compared with the peers. `cached` reads no file after preparing.
+    # `kernels` is last: it is compared with the peers. `cached` reads no file after preparing.
+    keep = workers.replace(image_dtype="uint8", allocator="keep")
     arms = {"before": before, "opencv": plan, "cached": plan.replace(preprocess="cached"),
             "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8"),
             # Not Gluon's loader, whose stack of uint8 is slow.
@@ -169,7 +170,7 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
                                         loader="shared_memory"),
             "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
             "kornia": workers.replace(image_dtype="uint8"),
-            "keep": workers.replace(image_dtype="uint8", allocator="keep")}  # fmt: skip
+            "keep": keep, "kernels": keep.replace(transforms="kernels")}  # fmt: skip
     decoder, uint8 = {"image_decoder": "kornia"}, {"uint8": True}
     kornia = {**uint8, "kornia": True}
     peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
@@ -181,15 +182,16 @@ def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
     pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
              ("cached-uint8", "cached-rows"),
              ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
-             ("kornia", "keep"), ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
-    pairs += [(peer, "keep") for peer in peers]
+             ("kornia", "keep"), ("keep", "kernels"),
+             ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
+    pairs += [(peer, "kernels") for peer in peers]
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
-        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="keep",
-        arm_options={"kornia": decoder, "keep": decoder,
+        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="kernels",
+        arm_options={**dict.fromkeys(("kornia", "keep", "kernels"), decoder),
                      **{arm: {"peer": peer} for arm, peer in peers.items()}},
         title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs, headline=[("torch-one-thread", "keep")],
+        better="higher", pairs=pairs, headline=[("torch-one-thread", "kernels")],
     )  # fmt: skip
 
 

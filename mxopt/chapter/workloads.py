@@ -252,7 +252,9 @@ def load(plan: Plan, write, stage: str = "batches", split: str = "train", epochs
 def _sum(array):
     # On a CPU, MXNet's sum takes twenty times as long as NumPy's, and most of the time measured.
     if ndarray_memory.on_host(array):
-        return ndarray_memory.view(array).sum()
+        values = ndarray_memory.view(array)
+        # NumPy would convert int32, the dtype of labels, to int64 part by part.
+        return values.sum(dtype="int32" if values.dtype == "int32" else None)
     return array.astype("float32").sum()
 
 

@@ -84,8 +84,9 @@ class Plan:
             and kept there), ``roundtrip`` (on the device, then kept on the host).
         image_dtype: dtype of images before they reach the device: ``float32`` (normalised on the
             host) or ``uint8`` (normalised on the device, with a quarter of the memory before).
-        transforms: what prepares samples: ``gluon`` (the recipe's transform) or ``opencv`` (its
-            version in OpenCV and NumPy, with the same results on a CPU).
+        transforms: what prepares samples: ``gluon`` (the recipe's transform), ``opencv`` (its
+            version in OpenCV and NumPy, with the same results on a CPU) or ``kernels`` (that, with
+            images normalised by a compiled function).
         transform_batch: number of samples that are transformed at once, where they are kept.
         loader: what makes batches: ``gluon`` (``gluon.data.DataLoader``) or ``shared_memory``
             (worker processes of this package, which reuse their memory and name what failed).
@@ -166,7 +167,7 @@ class Plan:
     freeze_stages: int = at_least(0, 0)
     preprocess: str = choice("lazy", "cached", "device", "roundtrip")
     image_dtype: str = choice("float32", "uint8")
-    transforms: str = choice("gluon", "opencv")
+    transforms: str = choice("gluon", "opencv", "kernels")
     transform_batch: int = at_least(1, 1)
     loader: str = choice("gluon", "shared_memory")
     bucketing: str = choice("none", "length", "tokens")

@@ -72,7 +72,7 @@ def loader_name(plan: Plan) -> str:
     """
     if plan.preprocess != "lazy":
         return plan.preprocess
-    ours = {"OpenCV": plan.transforms == "opencv", "shared memory": plan.loader == "shared_memory"}
+    ours = {"OpenCV": plan.transforms != "gluon", "shared memory": plan.loader == "shared_memory"}
     workers = "1 worker" if plan.num_workers == 1 else f"{plan.num_workers} workers"
     return ", ".join([workers, *(name for name in ours if ours[name])])
 

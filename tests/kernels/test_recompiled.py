@@ -20,6 +20,7 @@ PORTABLE = [
     "test_inverted_residual.py",
     "test_kernel_inputs.py",
     "test_no_samples.py",
+    "test_normalize.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
 ]

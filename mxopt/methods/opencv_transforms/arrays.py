@@ -1,7 +1,8 @@
 """Resize, crop and normalise images in the memory of their arrays, with OpenCV and NumPy.
 
-The results are bitwise those of MXNet's operators on a CPU: MXNet itself resizes with OpenCV, and
-normalising looks up what MXNet's operators return for each of the 256 values of a pixel.
+The results are bitwise those of MXNet's operators on a CPU: MXNet itself resizes with OpenCV.
+Normalising looks up what MXNet's operators return for each of the 256 values of a pixel, or a
+compiled function computes it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import cv2
 import numpy as np
 from mxnet import nd
 
+from mxopt import kernels
 from mxopt.data import ndarray_memory as host
 
 Array = Union[nd.NDArray, np.ndarray]
@@ -46,17 +48,21 @@ def resize_and_crop(image: Array, size: int, nearest: bool = False) -> Array:
     return square if isinstance(image, np.ndarray) else host.copied(square, image.context)
 
 
-def normalize(images: Array, mean: tuple, deviation: tuple) -> Array:
+def normalize(images: Array, mean: tuple, deviation: tuple, compiled: bool = False) -> Array:
     """Scale images to [0, 1], subtract a mean and divide by a standard deviation.
 
     Args:
         images: (..., height, width, 3) uint8, on the host; an ``NDArray`` or a NumPy array.
         mean: mean of each channel.
         deviation: standard deviation of each channel.
+        compiled: whether :func:`mxopt.kernels.normalize` computes it, instead of a table.
 
     Returns:
         (..., 3, height, width) float32: an ``NDArray`` on the images' context, or for a NumPy
         array another one.
+
+    Raises:
+        DeviceError: ``compiled``, and the kernels cannot be compiled or loaded here.
     """
     *samples, height, width, channels = images.shape
     shape = (*samples, channels, height, width)
@@ -66,6 +72,9 @@ def normalize(images: Array, mean: tuple, deviation: tuple) -> Array:
         result, planes = host.empty(shape, np.float32, images.context)
     planes = planes.reshape((-1, *shape[-3:]))
     pixels = host.memory(images).reshape((-1, *images.shape[-3:]))
+    if compiled:
+        kernels.normalize(pixels, mean, deviation, planes)
+        return result
     table = _normalized(mean, deviation)
     for image, made in zip(pixels, planes):
         for row, (plane, target) in enumerate(zip(cv2.split(image), made)):

@@ -60,6 +60,10 @@ class Transform:
         """Return the transform that computes the same with OpenCV, in the arrays' memory."""
         return OpenCVTransform(self.size, self._fixed)
 
+    def kernels(self) -> Transform:
+        """Return that transform, with images normalised by :mod:`mxopt.kernels`."""
+        return CompiledTransform(self.size, self._fixed)
+
     def resized(self, size: int) -> Transform:
         """Return the transform for another side (progressive resizing).
 
@@ -146,7 +150,7 @@ class OpenCVTransform(Transform):
     It also takes NumPy arrays, and then returns such.
     """
 
-    takes_numpy = True
+    takes_numpy, compiled = True, False
 
     def compact(self, image, mask):
         """Resize and crop one sample; see :meth:`Transform.compact`."""
@@ -164,9 +168,15 @@ class OpenCVTransform(Transform):
         from mxopt.methods.opencv_transforms.arrays import normalize
 
         if isinstance(images, np.ndarray):
-            return normalize(images, MEAN, DEVIATION), masks.astype(np.int32)
+            return normalize(images, MEAN, DEVIATION, self.compiled), masks.astype(np.int32)
         if not host.on_host(images):
             return super().expand(images, masks)
         labels, values = host.empty(masks.shape, np.int32, masks.context)
         values[...] = host.view(masks)
-        return normalize(images, MEAN, DEVIATION), labels
+        return normalize(images, MEAN, DEVIATION, self.compiled), labels
+
+
+class CompiledTransform(OpenCVTransform):
+    """The same, with images normalised by :mod:`mxopt.kernels` instead of a table."""
+
+    compiled = True

@@ -4,10 +4,11 @@ import pytest
 import toy
 from mxnet import nd
 
-from mxopt.core.errors import PlanError
+from mxopt import kernels
+from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.data import ndarray_memory
-from mxopt.methods.opencv_transforms import arrays, normalize, resize_and_crop
+from mxopt.methods.opencv_transforms import arrays, normalize, resize_and_crop, select
 from mxopt.recipes.segmentation.recipe import Transform, segmentation
 from mxopt.recipes.translation.recipe import translation
 from mxopt.train.fit import fit
@@ -26,19 +27,21 @@ def test_opencv_makes_the_numbers_that_gluon_s_transforms_make(sides):
     sample, transform = photograph(*sides), Transform(48)
     expected = [part.asnumpy() for part in (*transform(*sample), *transform.compact(*sample))]
     values = [part.asnumpy() for part in sample]
-    mine = transform.opencv()
-    found = [part.asnumpy() for part in (*mine(*sample), *mine.compact(*sample))]
-    for parts in (found, (*mine(*values), *mine.compact(*values))):
-        for part, theirs in zip(parts, expected):
-            assert (type(part), part.dtype) == (np.ndarray, theirs.dtype)
-            np.testing.assert_array_equal(part, theirs)
+    for mine in [transform.opencv()] + [transform.kernels()] * kernels.available():
+        found = [part.asnumpy() for part in (*mine(*sample), *mine.compact(*sample))]
+        for parts in (found, (*mine(*values), *mine.compact(*values))):
+            for part, theirs in zip(parts, expected):
+                assert (type(part), part.dtype) == (np.ndarray, theirs.dtype)
+                np.testing.assert_array_equal(part, theirs)
 
 
-def test_every_value_of_a_pixel_is_normalised_as_by_mxnet_s_operators():
+@pytest.mark.parametrize("compiled", [False] + [True] * kernels.available())
+def test_every_value_of_a_pixel_is_normalised_as_by_mxnet_s_operators(compiled):
     image = nd.array(np.arange(256 * 3).reshape((16, 16, 3)) % 256, dtype="uint8")
     mean, deviation = (0.1, 0.5, 0.9), (0.2, 1.0, 3.0)
     expected = nd.image.normalize(nd.image.to_tensor(image), mean, deviation)
-    np.testing.assert_array_equal(normalize(image, mean, deviation).asnumpy(), expected.asnumpy())
+    found = normalize(image, mean, deviation, compiled)
+    np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
 
 
 def test_a_picture_stays_on_its_context():
@@ -59,8 +62,19 @@ def test_the_switch_decides_who_prepares_samples(monkeypatch, switches, by_openc
     assert len(calls) == 2 * by_opencv  # images and masks
 
 
-def test_a_resized_transform_keeps_to_opencv():
-    assert type(Transform(32).opencv().resized(16)) is type(Transform(16).opencv())
+@pytest.mark.parametrize("name", ["opencv", "kernels"])
+def test_a_resized_transform_keeps_to_its_kind(name):
+    made = getattr(Transform(32), name)()
+    assert type(made.resized(16)) is type(made) is not Transform
+
+
+def test_without_a_compiler_kernels_are_refused_before_samples_are_read(monkeypatch):
+    def fail():
+        raise DeviceError("mxopt's kernels need g++")
+
+    monkeypatch.setattr(kernels, "load", fail)
+    with pytest.raises(DeviceError, match="need g"):
+        select(Transform(16), Plan(transforms="kernels"))
 
 
 def test_arrays_on_a_gpu_are_left_to_mxnet(monkeypatch):
@@ -74,8 +88,9 @@ def test_arrays_on_a_gpu_are_left_to_mxnet(monkeypatch):
 @pytest.mark.parametrize(
     "recipe", [toy.toy, lambda: translation(stand_in=True, limit=20, vocabulary=200)]
 )
-def test_a_recipe_without_it_is_refused_before_a_step(recipe):
+@pytest.mark.parametrize("name", ["opencv", "kernels"])
+def test_a_recipe_without_it_is_refused_before_a_step(recipe, name):
     events = []
-    with pytest.raises(PlanError, match="needs a transform with a method opencv"):
-        fit(recipe(), Plan(transforms="opencv"), lambda event, **fields: events.append(event))
+    with pytest.raises(PlanError, match=f"needs a transform with a method {name}"):
+        fit(recipe(), Plan(transforms=name), lambda event, **fields: events.append(event))
     assert not {"steps", "epoch"} & {*events}
