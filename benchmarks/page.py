@@ -209,6 +209,9 @@ def _grown(known: dict[str, Experiment]) -> list[Experiment]:
 
 BUSY = """In this record no arm of PyTorch has `one_thread`, which was faster in a later one: its
 second thread waits busily beside the workers. The ratios to PyTorch are thus too high."""
+# Records without the arm `kernels` are of three epochs, others of eight.
+SHORT = """In this record the median is of two later epochs, not seven, and in the first of them
+PyTorch's workers are still warming up. The ratios to PyTorch are thus too high."""
 
 
 def _loader(found: Experiment) -> list[str]:
@@ -228,7 +231,8 @@ def _loader(found: Experiment) -> list[str]:
     verdict = beside.verdict(found, peer, LOADER_TARGET, _reader(found))
     peers = (options["peer"] for options in found.arm_options.values() if options.get("peer"))
     fair = any("one_thread" in given.of(each) for each in peers)
-    return [table, verdict] if fair else [table, verdict, BUSY]
+    notes = [] if fair else [BUSY]
+    return [table, verdict, *notes, *([] if "kernels" in found.arms else [SHORT])]
 
 
 def _reader(found: Experiment) -> str:

@@ -263,8 +263,9 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
     plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
     found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
                      figure="samples_per_second", better="higher")  # fmt: skip
-    assert "`workers` relative to the fastest peer (`torch`): 1.50" in page._loader(found)[-2]
-    assert page._loader(found)[-1] == page.BUSY
+    _, verdict, *notes = page._loader(found)
+    assert "`workers` relative to the fastest peer (`torch`): 1.50" in verdict
+    assert notes == [page.BUSY, page.SHORT]
     assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]
 
 
