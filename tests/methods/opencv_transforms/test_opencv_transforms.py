@@ -62,6 +62,16 @@ def test_the_switch_decides_who_prepares_samples(monkeypatch, switches, by_openc
     assert len(calls) == 2 * by_opencv  # images and masks
 
 
+@pytest.mark.parametrize(("name", "calls"), [("opencv", 0), ("kernels", 2)])
+def test_kernels_alone_normalise_by_the_compiled_function(monkeypatch, name, calls):
+    made = []
+    monkeypatch.setattr(kernels, "normalize", lambda *arguments: made.append(arguments))
+    sample, transform = photograph(20, 30), getattr(Transform(16), name)()
+    transform(*sample)
+    transform(*(part.asnumpy() for part in sample))
+    assert len(made) == calls
+
+
 @pytest.mark.parametrize("name", ["opencv", "kernels"])
 def test_a_resized_transform_keeps_to_its_kind(name):
     made = getattr(Transform(32), name)()
