@@ -91,7 +91,8 @@ def normalised(image, mask):
         mask: (samples, size, size) uint8.
     """
     mean, deviation = (torch.from_numpy(a)[:, None, None] for a in (MEAN, DEVIATION))
-    return image.float().div_(255).sub_(mean).div_(deviation), mask.long()
+    # Two passes instead of three: (x / 255 - mean) / deviation, with both multiplied by 255.
+    return image.float().sub_(255 * mean).div_(255 * deviation), mask.long()
 
 
 def main() -> None:
@@ -100,9 +101,8 @@ def main() -> None:
     given = job.get("given", {})
     uint8, read = given.get("uint8", False), _by_kornia if given.get("kornia") else _by_pillow
     cv2.setNumThreads(0)
-    dataset = PennFudan(Path(job["root"]), job["names"], job["size"], read)
+    dataset = PennFudan(Path(job["root"]), job["names"], job["size"], read, uint8)
     difference = check(dataset, np.load(job["expected"]))
-    dataset.uint8 = uint8
     loader = DataLoader(
         dataset,
         job["batch_size"],
@@ -142,9 +142,10 @@ def check(dataset, expected) -> float:
     """
     difference = 0.0
     for number, (image, mask) in enumerate(zip(expected["images"], expected["masks"])):
-        found = dataset[number]
-        difference = max(difference, float(np.abs(found[0].numpy() - image).max()))
-        if not difference < TOLERANCE or (found[1].numpy() != mask).any():
+        found = [part[None] for part in dataset[number]]
+        found_image, found_mask = normalised(*found) if dataset.uint8 else found
+        difference = max(difference, float(np.abs(found_image[0].numpy() - image).max()))
+        if not difference < TOLERANCE or (found_mask[0].numpy() != mask).any():
             sys.exit(f"the peer's sample {number} differs from mxopt's by {difference}")
     return difference
 
