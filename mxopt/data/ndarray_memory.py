@@ -26,6 +26,11 @@ def on_host(array) -> bool:
     return isinstance(array, nd.NDArray) and array.context.device_type != "gpu"
 
 
+def beside(array: nd.NDArray) -> mx.Context:
+    """Return the context for what is computed from an array: its own, or for ``SHARED`` the CPU."""
+    return mx.cpu() if array.context == SHARED else array.context
+
+
 def view(array: nd.NDArray) -> np.ndarray:
     """Return an array's memory as a NumPy array of the same shape and dtype, without a copy.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import mxnet as mx
 from mxnet import gluon, nd
 
 from mxopt.core.errors import PlanError
@@ -47,6 +48,8 @@ class HostLoader:
             that of the plan's loader if not given.
         share: this process's part of every batch; all of it if not given.
         finish: function applied to the arrays of each context, on that context; None for none.
+            One that ``reads_at_once`` may be given workers' shared memory, which is overwritten
+            after it has returned.
 
     Attributes:
         epoch: number of the next epoch, from 0; it determines the order.
@@ -87,8 +90,10 @@ class HostLoader:
         if self._contexts[0].device_type == "gpu":
             pinned = {"pin_memory": True, "pin_device_id": plan.device_indices[0]}
         if count and ours:
-            working = workers.Workers(dataset, count)
-            return lambda: working.load(batches, ahead)
+            working, finish, at_once = workers.Workers(dataset, count), self._finish, None
+            if getattr(finish, "reads_at_once", False) and self._contexts == [mx.cpu()]:
+                self._finish, at_once = None, lambda batch: finish(*batch)
+            return lambda: working.load(batches, ahead, at_once)
         if count:
             loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead, **pinned)
         else:

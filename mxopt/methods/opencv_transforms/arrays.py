@@ -58,8 +58,8 @@ def normalize(images: Array, mean: tuple, deviation: tuple, compiled: bool = Fal
         compiled: whether :func:`mxopt.kernels.normalize` computes it, instead of a table.
 
     Returns:
-        (..., 3, height, width) float32: an ``NDArray`` on the images' context, or for a NumPy
-        array another one.
+        (..., 3, height, width) float32: an ``NDArray`` on the images' context (``mx.cpu()`` if
+        that is shared memory), or for a NumPy array another one.
 
     Raises:
         DeviceError: ``compiled``, and the kernels cannot be compiled or loaded here.
@@ -69,7 +69,7 @@ def normalize(images: Array, mean: tuple, deviation: tuple, compiled: bool = Fal
     if isinstance(images, np.ndarray):
         result = planes = np.empty(shape, np.float32)
     else:
-        result, planes = host.empty(shape, np.float32, images.context)
+        result, planes = host.empty(shape, np.float32, host.beside(images))
     planes = planes.reshape((-1, *shape[-3:]))
     pixels = host.memory(images).reshape((-1, *images.shape[-3:]))
     if compiled:

@@ -29,7 +29,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import wait
 from multiprocessing.pool import ExceptionWithTraceback
 
@@ -83,7 +83,9 @@ class Workers:
         # Runs when this object is deleted or the process ends, and never in a fork of it.
         self.close = multiprocessing.util.Finalize(self, _kill, [self._processes], exitpriority=10)
 
-    def load(self, batches: Iterable[list[int]], ahead: int) -> Iterator:
+    def load(
+        self, batches: Iterable[list[int]], ahead: int, finish: Callable | None = None
+    ) -> Iterator:
         """Yield a batch of arrays on ``mx.cpu()`` for each list of sample numbers, in order.
 
         If an iteration is abandoned, the next one discards its batches.
@@ -91,6 +93,9 @@ class Workers:
         Args:
             batches: the sample numbers of each batch.
             ahead: number of further batches that are loaded while one is waited for.
+            finish: function of a batch, whose result is yielded; a copy if not given. Its arrays
+                are the workers' memory, which later batches overwrite: the function must have read
+                them when it returns.
 
         Raises:
             DataError: a worker died or took too long; the message has the sample. All workers are
@@ -99,7 +104,7 @@ class Workers:
         """
         pending: deque = deque()
         slots = slots_each(len(self._pipes), ahead)
-        self._first = self._ticket
+        self._first, self._finish = self._ticket, finish or _copied
         self._received.clear()
         for samples in batches:
             lap, number = divmod(self._ticket, len(self._pipes))
@@ -133,7 +138,7 @@ class Workers:
         batch = self._received.pop(ticket)
         if isinstance(batch, Exception):
             raise batch
-        return _copied(batch)
+        return self._finish(batch)
 
     def _take(self, number: int) -> None:
         """Receive a worker's next batch, and keep it unless its iteration was abandoned."""

@@ -171,9 +171,11 @@ class OpenCVTransform(Transform):
             return normalize(images, MEAN, DEVIATION, self.compiled), masks.astype(np.int32)
         if not host.on_host(images):
             return super().expand(images, masks)
-        labels, values = host.empty(masks.shape, np.int32, masks.context)
+        labels, values = host.empty(masks.shape, np.int32, host.beside(masks))
         values[...] = host.view(masks)
         return normalize(images, MEAN, DEVIATION, self.compiled), labels
+
+    expand.reads_at_once = True
 
 
 class CompiledTransform(OpenCVTransform):

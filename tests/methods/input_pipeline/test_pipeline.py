@@ -301,3 +301,33 @@ def test_samples_stay_numpy_arrays_where_all_that_follows_takes_them(
     for others in made[1:]:
         for mine, other in zip(made[0], others):
             np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("transforms", TRANSFORMS)
+@pytest.mark.parametrize("devices", ["cpu:0", "cpu:0-1"])
+@pytest.mark.parametrize("image_dtype", choices("image_dtype"))
+def test_workers_memory_is_copied_unless_the_rest_of_the_transform_reads_it_at_once(
+    streets, monkeypatch, transforms, devices, image_dtype
+):
+    """OpenCV's and the kernels' do, on the one CPU that is the host; their results are its own."""
+    copies = []
+    copied = ndarray_memory.copied
+    monkeypatch.setattr(ndarray_memory, "copied", lambda *a: copies.append(1) or copied(*a))
+    plan = Plan(
+        batch_size=2, num_workers=2, loader="shared_memory", transforms=transforms,
+        image_dtype=image_dtype, devices=devices,
+    )  # fmt: skip
+    data, contexts = PennFudan("train", streets), parallel.contexts(plan)
+    loader = pipeline.make_loader(data, select(Transform(32), plan), plan, contexts)
+    copies.clear()  # the first sample was looked at
+    epochs = [list(loader) for _ in range(2)]
+    for batch in epochs[0] + epochs[1]:
+        for shard, context in zip(batch.shards, contexts):
+            assert [part.context for part in shard] == [context] * 2
+    at_once = transforms != "gluon" and image_dtype == "uint8" and devices == "cpu:0"
+    assert len(copies) == (0 if at_once else 2 * 2 * len(loader))
+    plain = Plan(batch_size=2, devices=devices)
+    alone = pipeline.make_loader(data, Transform(32), plain, contexts)
+    for epoch in epochs:
+        for mine, other in zip(together(epoch), together(list(alone))):
+            np.testing.assert_array_equal(mine, other)

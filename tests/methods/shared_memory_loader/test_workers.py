@@ -10,6 +10,7 @@ from mxnet import nd
 from sick import BATCHES, Sick, alive, die
 
 from mxopt.core.errors import DataError
+from mxopt.data import ndarray_memory as host
 from mxopt.methods.shared_memory_loader import workers
 from mxopt.methods.shared_memory_loader.workers import Workers
 
@@ -39,6 +40,22 @@ def test_no_batch_is_overwritten_by_those_that_were_made_meanwhile(ahead):
             time.sleep(0.02)  # until the workers have done all that was asked of them
             kept.append(batch)
     assert [batch.asnumpy()[:, 0].tolist() for batch in kept] == 2 * BATCHES
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+def test_a_function_that_reads_at_once_gets_the_workers_own_memory(ahead):
+    given = []
+
+    def first_column(batch):
+        given.append(batch.context)
+        time.sleep(0.02)  # until the workers have done all that was asked of them
+        return batch.asnumpy()[:, 0].tolist()
+
+    watched = Workers(Sick(), 2)
+    for _ in range(2):
+        assert list(watched.load(BATCHES, ahead, first_column)) == BATCHES
+    assert set(given) == {host.SHARED}
+    assert loaded(watched) == BATCHES  # it is not kept for later passes
 
 
 def test_memory_is_mapped_once_until_a_batch_has_another_shape():
