@@ -49,6 +49,21 @@ def test_a_picture_stays_on_its_context():
     assert resize_and_crop(image.as_in_context(mx.cpu(1)), 16).context == mx.cpu(1)
 
 
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (mx.cpu(), mx.cpu()),
+        (mx.cpu(1), mx.cpu(1)),
+        (ndarray_memory.SHARED, mx.cpu()),  # it is scarce, and the workers need it
+    ],
+)
+def test_batches_are_completed_beside_what_they_are_made_of(given, made):
+    photographs = nd.ones((2, 16, 16, 3), dtype="uint8", ctx=given)
+    masks = nd.ones((2, 16, 16), dtype="uint8", ctx=given)
+    batch = Transform(16).opencv().expand(photographs, masks)
+    assert [part.context for part in batch] == [made] * 2
+
+
 @pytest.mark.parametrize(("switches", "by_opencv"), [({}, 0), ({"transforms": "opencv"}, 16)])
 def test_the_switch_decides_who_prepares_samples(monkeypatch, switches, by_opencv):
     calls = []
