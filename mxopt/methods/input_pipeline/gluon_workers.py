@@ -1,8 +1,9 @@
 """Gluon's ``DataLoader`` with worker processes, and errors where it would wait forever.
 
 Gluon makes and passes every batch. But its ``multiprocessing.Pool`` replaces a worker that died and
-waits for the batch that nobody makes, and stopping the pool may wait forever for a lock that the
-dead worker held. So the processes are watched while a batch is waited for, and killed if one died.
+waits for the batch that nobody makes, and stopping the pool may wait forever for a lock that a
+dead worker held, even one that was stopped while it delivered. So the processes are watched while a
+batch is waited for, and the pool is stopped in another way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from mxopt.methods.shared_memory_loader.workers import TIMEOUT, how_it_ended
 
 # Seconds between two looks at the processes while a batch is waited for.
 _INTERVAL = 0.2
+# Seconds for which a pool that is stopped waits for a delivery to end.
+_PATIENCE = 1.0
 _SEE = "set num_workers=0 to see why, or take loader='shared_memory', which names the sample"
 # The process whose workers are being forked; 0 at other times.
 _parent = 0
@@ -56,7 +59,7 @@ class GluonWorkers:
         self.processes = processes
         pool.apply_async = lambda *task: _Result(submit(*task), processes)
         # Gluon calls it after an error, and when the loader is deleted.
-        pool.terminate = Finalize(None, _stop, [pool, processes], exitpriority=20)
+        pool.terminate = Finalize(None, _stop, [pool], exitpriority=20)
 
     def __iter__(self) -> Iterator:
         """Yield the batches, as arrays in memory that is shared with a worker.
@@ -105,18 +108,32 @@ def _lost(processes: list, error: str = "") -> DataError:
     return DataError(f"a worker process {how_it_ended(codes[0], _SEE) if codes else error}")
 
 
-def _stop(pool, processes: list) -> None:
+def _stop(pool) -> None:
     """Stop a pool, without waiting for locks that dead processes hold."""
-    if all(process.exitcode is None for process in processes):
-        type(pool).terminate(pool)
-        return
     pool._terminate.cancel()
     pool._state = pool._worker_handler._state = pools.TERMINATE
     pool._change_notifier.put(None)
     pool._worker_handler.join()  # it would replace the processes
+    # Who has this lock is the only one that delivers: none dies with it, or amid its delivery.
+    delivers = pool._outqueue._wlock
+    whole = delivers.acquire(timeout=_PATIENCE)
     for process in pool._pool:
         process.kill()
         process.join()
+    if whole:
+        delivers.release()
+        _end_threads(pool)  # otherwise they end with this process
+
+
+def _end_threads(pool) -> None:
+    """End the two threads that pass on tasks and results of a pool without processes."""
+    pool._task_handler._state = pool._result_handler._state = pools.TERMINATE
+    pool._outqueue.put(None)  # a result may be waited for that nobody makes
+    tasks = pool._inqueue._reader
+    while pool._task_handler.is_alive():  # it may wait for a pipe that is full
+        if tasks.poll(0.01):
+            os.read(tasks.fileno(), 1 << 16)  # a dead process may have read a part
+    pool._result_handler.join()
 
 
 @contextlib.contextmanager

@@ -4,7 +4,9 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 import time
+from multiprocessing.queues import SimpleQueue
 
 import pytest
 import toy
@@ -111,6 +113,35 @@ def test_a_data_set_s_own_error_is_raised_with_its_traceback():
     with pytest.raises(FileNotFoundError, match="photo-7") as refused:
         numbers(workers(unreadable))
     assert "in unreadable" in str(refused.value.__cause__)
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_that_is_stopped_while_it_delivers_does_not_keep_the_loader_from_being_stopped():
+    """It dies with the lock of the queue, for which multiprocessing would wait forever."""
+
+    def deliver():
+        queues = [each for each in gc.get_objects() if isinstance(each, SimpleQueue)]
+        for queue in queues:
+            queue._wlock.acquire()
+        time.sleep(60)
+
+    made = workers(deliver, timeout=0.5)
+    with pytest.raises(DataError, match="one of them hangs"):
+        numbers(made)
+    assert within(10, lambda: not alive([process.pid for process in made.processes]))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("under_way", [0, 1, 400])
+def test_a_loader_that_is_deleted_leaves_no_thread(under_way):
+    before = threading.active_count()
+    made = GluonWorkers(Sick(), [[number % 12] for number in range(600)], 2, 400)
+    passing = iter(made)
+    for _ in range(under_way):
+        next(passing)
+    del passing, made
+    gc.collect()
+    assert within(10, lambda: threading.active_count() == before)
 
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "error", "return"])
