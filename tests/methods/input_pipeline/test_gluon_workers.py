@@ -4,9 +4,9 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
-from multiprocessing.queues import SimpleQueue
 
 import pytest
 import toy
@@ -120,9 +120,10 @@ def test_a_worker_that_is_stopped_while_it_delivers_does_not_keep_the_loader_fro
     """It dies with the lock of the queue, for which multiprocessing would wait forever."""
 
     def deliver():
-        queues = [each for each in gc.get_objects() if isinstance(each, SimpleQueue)]
-        for queue in queues:
-            queue._wlock.acquire()
+        frame = sys._getframe()
+        while "outqueue" not in frame.f_locals:
+            frame = frame.f_back
+        frame.f_locals["outqueue"]._wlock.acquire()
         time.sleep(60)
 
     made = workers(deliver, timeout=0.5)
