@@ -2,8 +2,8 @@
 
 Gluon makes and passes every batch. But its ``multiprocessing.Pool`` replaces a worker that died and
 waits for the batch that nobody makes, and stopping the pool may wait forever for a lock that a
-dead worker held, even one that was stopped while it delivered. So the processes are watched while a
-batch is waited for, and the pool is stopped in another way.
+dead worker held, even one that it stopped itself. So the processes are watched while a batch is
+waited for, and they are stopped when none of them holds that lock.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mxopt.methods.shared_memory_loader.workers import TIMEOUT, how_it_ended
 
 # Seconds between two looks at the processes while a batch is waited for.
 _INTERVAL = 0.2
-# Seconds for which a pool that is stopped waits for a delivery to end.
-_PATIENCE = 1.0
+# Seconds that a worker has to finish sending a batch before it is stopped.
+_SENDING_TIMEOUT = 1.0
 _SEE = "set num_workers=0 to see why, or take loader='shared_memory', which names the sample"
 # The process whose workers are being forked; 0 at other times.
 _parent = 0
@@ -114,15 +114,15 @@ def _stop(pool) -> None:
     pool._state = pool._worker_handler._state = pools.TERMINATE
     pool._change_notifier.put(None)
     pool._worker_handler.join()  # it would replace the processes
-    # Who has this lock is the only one that delivers: none dies with it, or amid its delivery.
-    delivers = pool._outqueue._wlock
-    whole = delivers.acquire(timeout=_PATIENCE)
+    # While it is held here, no process is killed with it, or in the middle of sending a batch.
+    sending = pool._outqueue._wlock
+    held = sending.acquire(timeout=_SENDING_TIMEOUT)
     for process in pool._pool:
         process.kill()
         process.join()
-    if whole:
-        delivers.release()
-        _end_threads(pool)  # otherwise they end with this process
+    if held:  # otherwise a dead process has it, and the threads end with this process
+        sending.release()
+        _end_threads(pool)
 
 
 def _end_threads(pool) -> None:

@@ -90,10 +90,11 @@ class HostLoader:
         if self._contexts[0].device_type == "gpu":
             pinned = {"pin_memory": True, "pin_device_id": plan.device_indices[0]}
         if count and ours:
-            working, finish, at_once = workers.Workers(dataset, count), self._finish, None
-            if getattr(finish, "reads_at_once", False) and self._contexts == [mx.cpu()]:
-                self._finish, at_once = None, lambda batch: finish(*batch)
-            return lambda: working.load(batches, ahead, at_once)
+            working, finish = workers.Workers(dataset, count), self._finish
+            if not getattr(finish, "reads_at_once", False) or self._contexts != [mx.cpu()]:
+                return lambda: working.load(batches, ahead)
+            self._finish = None  # done by the loader
+            return lambda: working.load(batches, ahead, lambda batch: finish(*batch))
         if count:
             loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead, **pinned)
         else:
