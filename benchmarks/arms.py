@@ -1,4 +1,4 @@
-"""Workloads: training steps, loading, and matrix products, by mxopt or by PyTorch."""
+"""Training steps by mxopt or by PyTorch, and what every workload needs that PyTorch runs too."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from mxopt.core.child import end_with_parent
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
-from mxopt.methods.engine.clock import timed
 from mxopt.methods.memory_allocator import KEEP_MEMORY
 
 HERE = Path(__file__).parent
@@ -117,92 +114,6 @@ def exported(plan: Plan, options: dict) -> tuple[Path, dict]:
     if not sizes.exists():  # it is written last
         sizes.write_text(json.dumps(apart(export, folder, plan, options)))
     return folder, json.loads(sizes.read_text())
-
-
-def load(
-    plan: Plan, write, peer: dict | None = None, size: int = 480, epochs: int = 8,
-    image_decoder: str = "pillow",
-) -> dict:  # fmt: skip
-    """Read Penn-Fudan's training split through a loader, and train nothing.
-
-    Args:
-        plan: determines where preprocessing runs, workers and batch size.
-        write: called with the name and the fields of each event.
-        peer: if given, PyTorch's DataLoader reads instead, with ``workers`` processes, and
-            delivers uint8 if it is given ``uint8``, and decodes with kornia-rs if ``kornia``.
-        size: side of the square to which images are cropped, in pixels.
-        epochs: how often the split is read; the first epoch is reported separately.
-        image_decoder: what mxopt's data set decodes with.
-
-    Returns:
-        ``samples_per_second`` of the median later epoch, ``first_epoch_seconds`` with preparation,
-        ``peak_memory_bytes`` of the process without its workers.
-
-    Raises:
-        DeviceError: the peers' environment is missing, or the peer failed.
-    """
-    from mxopt import recipes
-    from mxopt.chapter import workloads
-
-    options = {"network": "tiny", "size": size, "image_decoder": image_decoder}
-    if not peer:
-        found = workloads.load(plan, write, epochs=epochs, **options)
-        return {
-            "samples_per_second": found["samples"] / found["seconds"],
-            "first_epoch_seconds": found["first_epoch_seconds"],
-            "peak_memory_bytes": peak_memory(),
-        }
-    data = recipes.load("segmentation", **options).data()
-    samples = [data.transform(*data.train[number]) for number in range(plan.batch_size)]
-    with tempfile.TemporaryDirectory() as folder:
-        expected = Path(folder) / "expected.npz"
-        images, masks = (np.stack([part.asnumpy() for part in parts]) for parts in zip(*samples))
-        np.savez(expected, images=images, masks=masks)
-        job = {
-            "root": str(data.train.location.path), "names": data.train.names, "size": size,
-            "batch_size": plan.batch_size, "epochs": epochs, "expected": str(expected), **peer,
-        }  # fmt: skip
-        return run_peer("loader.py", job, write)
-
-
-def multiply(
-    plan: Plan, write, peer: dict | None = None, size: int = 2048, rounds: int = 20,
-    operator: str = "FullyConnected", batch: int = 1,
-) -> dict:  # fmt: skip
-    """Multiply square matrices, to find the highest rate that a library reaches on this machine.
-
-    MXNet's ``FullyConnected`` is a matrix product by oneDNN, ``dot`` and ``batch_dot`` are by the
-    library of ``plan.blas``.
-
-    Args:
-        plan: the process has its threads.
-        write: called with the name and the fields of each event.
-        peer: if not None, PyTorch multiplies instead of MXNet, with what it is ``given``, by the
-            ``library`` mkl (its default) or onednn.
-        size: the matrices are (size, size), float32.
-        rounds: number of products.
-        operator: ``FullyConnected``, ``dot``, or ``batch_dot``.
-        batch: number of matrices in a product; more than 1 for ``batch_dot`` only.
-
-    Returns:
-        ``gflop_per_second`` of the fastest product.
-
-    Raises:
-        DeviceError: the peers' environment is missing, or the peer failed.
-    """
-    if peer is not None:
-        return run_peer("multiply.py", {"size": size, "rounds": rounds, **peer}, write)
-    from mxnet import nd
-
-    shape = (batch, size, size) if operator == "batch_dot" else (size, size)
-    a, b = nd.random.uniform(shape=shape), nd.random.uniform(shape=shape)
-    dense = {"num_hidden": size, "no_bias": True} if operator == "FullyConnected" else {}
-    durations = []
-    for _ in range(rounds + 1):
-        with timed() as clock:
-            getattr(nd, operator)(a, b, **dense)
-        durations.append(clock.seconds)
-    return {"gflop_per_second": 2 * batch * size**3 / min(durations[1:]) / 1e9}
 
 
 def apart(function, *arguments):

@@ -184,20 +184,6 @@ EPOCHS = {
     },
 }
 
-# Matrix products of PyTorch: as installed, by MKL's kernels for Intel's processors, and by oneDNN,
-# which PyTorch calls for convolutions and has no public function for products with gradients.
-PRODUCTS = {
-    "torch": {},
-    "torch-tuned": {"given": TUNED},
-    "torch-onednn": {"library": "onednn"},
-}
-
-# What the library of ``plan.blas`` computes: a large product, and small ones as of attention.
-BLAS = {
-    "dot": {"operator": "dot"},
-    "batch_dot": {"operator": "batch_dot", "size": 64, "batch": 512},
-}
-
 # How many operators of a graph MXNet runs as one; its default is 15.
 BULK = {"environment": {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "60"}}
 # From how many gradients on MXNet adds them one by one, in place; its default is 8.

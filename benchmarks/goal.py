@@ -1,6 +1,6 @@
-"""Workload: train the garments' network and validate several times an epoch, by mxopt or PyTorch.
+"""Training the garments' network, by mxopt or PyTorch: the workload, and its experiments.
 
-The experiment's goal is an accuracy; ``mxopt.measure.target`` finds when each run reached it.
+The goal of one is an accuracy; ``mxopt.measure.target`` finds when each run reached it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import numpy as np
 from benchmarks.arms import apart, exported, peak_memory, run_peer
 from benchmarks.cases import INTEL, KEEP, SERIAL, STATIC, THREADS
 from benchmarks.given import COMPILE, LAST, TUNED
+from benchmarks.sizes import SIZES
+from mxopt import measure
 from mxopt.core.plan import Plan
 
+WORK = "benchmarks.goal:run"
 # Options of the recipe that a peer's network has too.
-SIZES = ("bias", "hidden", "channels")
+SHARED = ("bias", "hidden", "channels")
 
 # Training to an accuracy on the validation split, chosen before measuring: the guide's network, as
 # its source trains it but for the learning rate, then one lever more in each arm.
@@ -92,7 +95,7 @@ def _peer(plan, write, checks, options, given) -> dict:
     steps = -(-made["samples"] // plan.batch_size)
     job = {
         "network": "GarmentNet", "exchange": str(folder), "given": given,
-        "sizes": {name: options[name] for name in SIZES if name in options},
+        "sizes": {name: options[name] for name in SHARED if name in options},
         "rates": made["rates"], "beta2": plan.beta2, "weight_decay": plan.weight_decay,
         "batch_size": plan.batch_size, "smoothing": plan.label_smoothing,
         "stops": sorted({*(round(steps * number / checks) for number in range(1, checks)), steps}),
@@ -131,3 +134,64 @@ def export(folder: Path, plan: Plan, options: dict) -> dict:
     steps = -(-count // plan.batch_size)
     rates = [float(learning_rate(plan, step, steps)) for step in range(steps * plan.epochs)]
     return {"samples": count, "rates": rates}
+
+
+def part(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the time to an accuracy: each lever, added to those before, and the peers."""
+    arms, options = measure.ladder(
+        Plan(**GOAL["plan"]), GOAL["levers"], {"checks": GOAL["checks"]}, WORK
+    )
+    names = list(arms)
+    for peer, given in GOAL["peers"].items():
+        arms[peer] = arms[names[-1]]
+        options[peer] = {**options[names[-1]], "peer": {"given": given}}
+    pairs = [*((peer, names[-1]) for peer in GOAL["peers"]), *zip(names, names[1:]),
+             (names[0], names[-1])]  # fmt: skip
+    return measure.interleave(
+        name, WORK, arms, arm_options=options, repeats=repeats, folder=folder,
+        seeds=True, again=names[-1], title=GOAL["title"], pairs=pairs, figure="training_seconds",
+        quality="test_accuracy", margin=0.01, target="validation_accuracy", goal=GOAL["goals"][-1],
+        headline=[(GOAL["headline"], names[-1])],
+    )  # fmt: skip
+
+
+def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure an epoch of the garments' network without and with its kernel, and the peers."""
+    base, options = _one_epoch()
+    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
+    first, last = arms
+    own = dict.fromkeys(arms, options)
+    for peer, given in GOAL["peers"].items():
+        arms[peer], own[peer] = base, {**options, "peer": {"given": given}}
+    return measure.interleave(
+        name, WORK, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
+        title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
+        pairs=[(first, last), *((peer, last) for peer in GOAL["peers"])],
+        headline=[(GOAL["headline"], last)],
+    )  # fmt: skip
+
+
+def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure an epoch with its kernel, and peers, at other sizes of a batch."""
+    own = SIZES[name]
+    base, options = _one_epoch()
+    arms, arm_options, pairs = {}, {}, []
+    for size, change in own["sizes"].items():
+        plan = base.replace(**change)
+        arms[size], arm_options[size] = plan.replace(**EPOCH["changes"]["kernel"]), options
+        for peer in own["peers"]:
+            arm = f"{size}-{peer}"
+            arms[arm], arm_options[arm] = plan, {**options, "peer": {"given": GOAL["peers"][peer]}}
+            pairs.append((arm, size))
+    return measure.interleave(
+        name, WORK, arms, arm_options=arm_options, repeats=repeats, folder=folder,
+        title=own["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
+        pairs=pairs,
+    )  # fmt: skip
+
+
+def _one_epoch() -> tuple[Plan, dict]:
+    """Return the plan and the options of an epoch with all levers but the last."""
+    arms, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, WORK)
+    before = list(arms)[-2]
+    return arms[before].replace(**EPOCH["base"]), options[before]

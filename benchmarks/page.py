@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, given, growth, levers, predict, roofline
+from benchmarks import beside, given, growth, levers, predict, roofline, sizes
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
@@ -21,7 +21,8 @@ ABOUT = """# Benchmarks
 `mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
 from `records/<processor>/`; no figure of ours is typed by hand. With its defaults, six runs of each
 arm, it takes about an hour on two cores; `make bench LONG=1` also measures every lever, whole
-epochs, loaders, products by the BLAS, growth and the time of operators, and takes some hours.
+epochs, loaders, other sizes, products by the BLAS, growth and the time of operators, and takes some
+hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
@@ -157,6 +158,8 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
             parts.append(beside.verdict(found, peer, EPOCH["target"]))
     if "epochs" in known:
         parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
+    if resized := [known[name] for name in sizes.SIZES if name in known]:
+        parts += ["### Other sizes", *sizes.parts(resized)]
     if launched := [
         known[name] for name in STEPS if name in known and list(LAUNCH)[-1] in known[name].arms
     ]:

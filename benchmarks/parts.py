@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import predict
+from benchmarks import goal, loader, predict, products
 from benchmarks.cases import (
     ALONE,
-    BLAS,
     EPOCHS,
     LAUNCH,
     LAUNCH_DROPPED,
-    PRODUCTS,
     READING,
     STEPS,
     THREADS,
     TRIED,
-    WORKERS,
 )
-from benchmarks.goal import EPOCH, GOAL
 from benchmarks.growth import GROWTH
 from benchmarks.levers import LEVERS
+from benchmarks.sizes import SIZES
 from mxopt import measure
 from mxopt.core.plan import Plan
 
@@ -38,7 +35,7 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
             arm, that with threads, those of ``mxopt launch`` and the last one.
     """
     case = STEPS[name]
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    plan = _first(case)
     dropped = case["dropped"] if every else {}
     arms, options = measure.ladder(
         plan, {**case["levers"], **dropped}, case["options"], ARMS + "step"
@@ -67,12 +64,18 @@ def _step(name: str, repeats: int, folder: Path, every: bool = True) -> measure.
     )  # fmt: skip
 
 
-def _peers(case: dict, peers: dict) -> dict[str, dict]:
-    """Return the options of arms that PyTorch runs, given what each of them is given."""
-    how = {"network": case["peer"], "sizes": case["sizes"]}
-    return {
-        arm: {**case["options"], "peer": {**how, "given": given}} for arm, given in peers.items()
-    }
+def _peers(case: dict, peers: dict, options: dict | None = None) -> dict[str, dict]:
+    """Return the options of arms that PyTorch runs, given what each of them is given.
+
+    Args:
+        case: one of ``STEPS``.
+        peers: what each arm is given.
+        options: options of the recipe, where they are not the case's.
+    """
+    options = options or case["options"]
+    sizes = {name: options.get(name, size) for name, size in case["sizes"].items()}
+    how = {"network": case["peer"], "sizes": sizes}
+    return {arm: {**options, "peer": {**how, "given": given}} for arm, given in peers.items()}
 
 
 def _alone(name: str, repeats: int, folder: Path) -> measure.Experiment:
@@ -83,7 +86,7 @@ def _alone(name: str, repeats: int, folder: Path) -> measure.Experiment:
     changes = {arm: {**base, **change} for arm, change in own["changes"].items()}
     arms, options = _variants(case, changes)
     first, last = arms
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    plan = _first(case)
     arms.update(dict.fromkeys(peers, plan))
     return measure.interleave(
         name, ARMS + "step", arms, arm_options={**options, **_peers(case, peers)}, again=last,
@@ -118,107 +121,6 @@ def _epochs(name: str, repeats: int, folder: Path) -> measure.Experiment:
     )  # fmt: skip
 
 
-def _goal(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the time to an accuracy: each lever, added to those before, and the peers."""
-    arms, options = measure.ladder(
-        Plan(**GOAL["plan"]), GOAL["levers"], {"checks": GOAL["checks"]}, "benchmarks.goal:run"
-    )
-    names = list(arms)
-    for peer, given in GOAL["peers"].items():
-        arms[peer] = arms[names[-1]]
-        options[peer] = {**options[names[-1]], "peer": {"given": given}}
-    pairs = [*((peer, names[-1]) for peer in GOAL["peers"]), *zip(names, names[1:]),
-             (names[0], names[-1])]  # fmt: skip
-    return measure.interleave(
-        name, "benchmarks.goal:run", arms, arm_options=options, repeats=repeats, folder=folder,
-        seeds=True, again=names[-1], title=GOAL["title"], pairs=pairs, figure="training_seconds",
-        quality="test_accuracy", margin=0.01, target="validation_accuracy", goal=GOAL["goals"][-1],
-        headline=[(GOAL["headline"], names[-1])],
-    )  # fmt: skip
-
-
-def _garments(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure an epoch of the garments' network without and with its kernel, and the peers."""
-    work = "benchmarks.goal:run"
-    ladder, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, work)
-    before = list(ladder)[-2]
-    base = ladder[before].replace(**EPOCH["base"])
-    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
-    first, last = arms
-    own = {arm: options[before] for arm in arms}
-    for peer, given in GOAL["peers"].items():
-        arms[peer], own[peer] = base, {**options[before], "peer": {"given": given}}
-    return measure.interleave(
-        name, work, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
-        title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
-        pairs=[(first, last), *((peer, last) for peer in GOAL["peers"])],
-        headline=[(GOAL["headline"], last)],
-    )  # fmt: skip
-
-
-def _loader(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split."""
-    before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
-    plan = before.replace(**READING)
-    workers = plan.replace(**WORKERS)
-    # `kernels` is last: it is compared with the peers. `cached` reads no file after preparing.
-    keep = workers.replace(image_dtype="uint8", allocator="keep")
-    arms = {"before": before, "opencv": plan, "cached": plan.replace(preprocess="cached"),
-            "cached-uint8": plan.replace(preprocess="cached", image_dtype="uint8"),
-            # Not Gluon's loader, whose stack of uint8 is slow.
-            "cached-rows": plan.replace(preprocess="cached", image_dtype="uint8",
-                                        loader="shared_memory"),
-            "workers": workers, "workers-uint8": workers.replace(image_dtype="uint8"),
-            "kornia": workers.replace(image_dtype="uint8"),
-            "keep": keep, "kernels": keep.replace(transforms="kernels")}  # fmt: skip
-    decoder, uint8 = {"image_decoder": "kornia"}, {"uint8": True}
-    kornia = {**uint8, "kornia": True}
-    peers = {"torch": {"workers": 0}, "torch-workers": {"workers": 2},
-             "torch-workers-uint8": {"workers": 2, "given": uint8},
-             "torch-kornia": {"workers": 2, "given": kornia},
-             "torch-keep": {"workers": 2, "given": {**kornia, "keep": True}},
-             "torch-one-thread": {"workers": 2, "given": {**kornia, "keep": True,
-                                                          "one_thread": True}}}  # fmt: skip
-    pairs = [("before", "opencv"), ("opencv", "cached"), ("cached", "cached-uint8"),
-             ("cached-uint8", "cached-rows"),
-             ("opencv", "workers"), ("workers", "workers-uint8"), ("workers-uint8", "kornia"),
-             ("kornia", "keep"), ("keep", "kernels"),
-             ("torch-workers-uint8", "workers-uint8")]  # fmt: skip
-    pairs += [(peer, "kernels") for peer in peers]
-    arms.update(dict.fromkeys(peers, plan))
-    return measure.interleave(
-        name, ARMS + "load", arms, repeats=repeats, folder=folder, again="kernels",
-        arm_options={**dict.fromkeys(("kornia", "keep", "kernels"), decoder),
-                     **{arm: {"peer": peer} for arm, peer in peers.items()}},
-        title="Penn-Fudan's loader, 480 px, batches of 4", figure="samples_per_second", unit="",
-        better="higher", pairs=pairs, headline=[("torch-one-thread", "kernels")],
-    )  # fmt: skip
-
-
-def _ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure matrix products: the highest rate that each library reaches on this machine."""
-    arms = dict.fromkeys(("mxnet", *PRODUCTS), Plan(**THREADS))
-    return measure.interleave(
-        name, ARMS + "multiply", arms, repeats=repeats, again="mxnet",
-        arm_options={arm: {"peer": peer} for arm, peer in PRODUCTS.items()}, folder=folder,
-        title="The ceiling: matrix products", figure="gflop_per_second", unit="GFLOP/s",
-        better="higher", pairs=[("torch", "mxnet"), ("torch", "torch-tuned"),
-                                ("torch-tuned", "mxnet")],
-    )  # fmt: skip
-
-
-def _blas(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the libraries that ``dot`` and ``batch_dot`` can call."""
-    libraries = ("default", "mkl", "openblas")
-    arms = {f"{of}-{blas}": Plan(blas=blas, **THREADS) for of in BLAS for blas in libraries}
-    return measure.interleave(
-        name, ARMS + "multiply", arms, repeats=repeats, folder=folder, again="dot-default",
-        arm_options={arm: BLAS[arm.split("-")[0]] for arm in arms}, title="Products by the BLAS",
-        figure="gflop_per_second", unit="GFLOP/s", better="higher",
-        pairs=[(f"{of}-default", f"{of}-{blas}") for of in BLAS for blas in libraries[1:]],
-    )  # fmt: skip
-
-
 def _arithmetic(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Count the operations of every case, once."""
     arms, options = {}, {}
@@ -242,6 +144,27 @@ def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
         name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 3),
         folder=folder, title=GROWTH[name]["title"], figure=f"{_unit(case)}_per_second", unit="",
         better="higher", pairs=[],
+    )  # fmt: skip
+
+
+def _sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
+    """Measure the last arm of a case, and peers, at other sizes."""
+    own = SIZES[name]
+    case = STEPS[own["case"]]
+    arms, options = _variants(case, own["sizes"])
+    pairs = []
+    for size in list(arms):
+        plans, asked = measure.ladder(
+            _first(case), {size: own["sizes"][size]}, case["options"], ARMS + "step"
+        )
+        peers = {f"{size}-{peer}": case["peers"][peer] for peer in own["peers"]}
+        arms.update(dict.fromkeys(peers, plans[size]))
+        options.update(_peers(case, peers, asked[size]))
+        pairs += [(peer, size) for peer in peers]
+    return measure.interleave(
+        name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
+        title=own["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",
+        pairs=pairs,
     )  # fmt: skip
 
 
@@ -269,13 +192,18 @@ def _tried(name: str, repeats: int, folder: Path) -> measure.Experiment:
     )  # fmt: skip
 
 
+def _first(case: dict) -> Plan:
+    """Return the plan of a case's first arm, and of its peers."""
+    return Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+
+
 def _unit(case: dict) -> str:
     return "tokens" if case["options"].get("recipe") == "translation" else "samples"
 
 
 def _variants(case: dict, changes: dict[str, dict]) -> tuple[dict, dict]:
     """Return the last arm of a case with several changes, and the options of these arms."""
-    plan = Plan(**{"preprocess": "cached", "epochs": 2, **case["plan"]})
+    plan = _first(case)
     arms, options = measure.ladder(plan, case["levers"], case["options"], ARMS + "step")
     last = list(arms)[-1]
     changed = {}
@@ -291,7 +219,7 @@ def _roofline(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """Time every operator of each case's graph, once, as it is and in the last arm."""
     arms, arm_options = {}, {}
     for case, settings in STEPS.items():
-        plan = Plan(**{"preprocess": "cached", "epochs": 2, **settings["plan"]})
+        plan = _first(settings)
         plans, options = measure.ladder(
             plan, settings["levers"], settings["options"], ARMS + "step"
         )
@@ -306,18 +234,19 @@ def _roofline(name: str, repeats: int, folder: Path) -> measure.Experiment:
 # By name, in the order of measuring. Each is called with its name, the number of runs of each arm
 # and the folder of experiments; the cases of ``STEPS`` also with ``every``.
 PARTS = {
-    "ceiling": _ceiling,
+    "ceiling": products.ceiling,
     "arithmetic": _arithmetic,
     **dict.fromkeys(STEPS, _step),
     "epochs": _epochs,
-    "loader": _loader,
-    "fashion_mnist": _goal,
-    "garments": _garments,
+    "loader": loader.part,
+    "fashion_mnist": goal.part,
+    "garments": goal.epoch,
     **dict.fromkeys(predict.PREDICT, predict.part),
+    **{name: _sizes if "case" in own else goal.sizes for name, own in SIZES.items()},
     **dict.fromkeys(GROWTH, _growth),
     "levers": _levers,
     "roofline": _roofline,
-    "blas": _blas,
+    "blas": products.blas,
     **dict.fromkeys(ALONE, _alone),
     **dict.fromkeys(TRIED, _tried),
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from benchmarks import arms
+from benchmarks import products
 from mxopt import report
 from mxopt.chapter import workloads
 from mxopt.core.plan import Plan
@@ -49,7 +49,7 @@ def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
     return {
         **found,
         **_counted(plan, recipe, options),
-        **arms.multiply(plan, write),
+        **products.multiply(plan, write),
         "gigabytes_per_second": bandwidth(),
     }
 

@@ -1,4 +1,4 @@
-"""Matrix products in PyTorch, of the same size as in ``benchmarks.arms.multiply``.
+"""Matrix products in PyTorch, of the same size as in ``benchmarks.products.multiply``.
 
 With ``library`` ``onednn`` they are computed by the function that ``torch.compile`` calls for
 inference, which has no gradient.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import arms, page
+from benchmarks import arms, page, products
 from benchmarks.cases import STEPS
 from benchmarks.exchange import export
 from benchmarks.growth import GROWTH
@@ -53,7 +53,7 @@ def test_what_a_peer_starts_from(tmp_path):
 def test_a_missing_environment_of_peers_is_named(monkeypatch):
     monkeypatch.setenv("MXOPT_PEERS", "nowhere/python")
     with pytest.raises(DeviceError, match="nowhere/python does not exist; create it with"):
-        arms.multiply(Plan(), None, peer={})
+        products.multiply(Plan(), None, peer={})
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(monkeypatch, capsys):

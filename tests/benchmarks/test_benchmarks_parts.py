@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import mxnet as mx
 import pytest
 
-from benchmarks import arms, beside, epochs, levers, page, parts
+from benchmarks import arms, beside, epochs, levers, page, parts, products
 from benchmarks.cases import EPOCHS, STEPS, TRIED
 from benchmarks.levers import LEVERS
 from mxopt import measure, recipes
@@ -211,7 +211,7 @@ def test_a_lever_that_could_not_run_says_why():
 
 
 def test_the_libraries_of_products_differ_in_nothing_else(monkeypatch):
-    found = asked(monkeypatch, parts._blas, "blas")
+    found = asked(monkeypatch, products.blas, "blas")
     for first, second in found["pairs"]:
         assert found["arms"][first].diff(found["arms"][second]).keys() == {"blas"}
         assert found["options"][first] == found["options"][second]
@@ -228,8 +228,8 @@ def test_a_rate_counts_the_operations_of_the_product(monkeypatch, options, opera
     def one_second():
         yield SimpleNamespace(seconds=1.0)
 
-    monkeypatch.setattr(arms, "timed", one_second)
-    found = arms.multiply(Plan(), None, size=64, rounds=1, **options)
+    monkeypatch.setattr(products, "timed", one_second)
+    found = products.multiply(Plan(), None, size=64, rounds=1, **options)
     assert found == {"gflop_per_second": operations / 1e9}
 
 

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from benchmarks import arms, given, parts
-from benchmarks.cases import ALONE, LAUNCH, PRODUCTS, STEPS
+from benchmarks.cases import ALONE, LAUNCH, STEPS
+from benchmarks.products import PRODUCTS
 from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.measure import Experiment

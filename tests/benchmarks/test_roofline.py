@@ -33,7 +33,7 @@ def test_the_larger_bound_counts():
 
 def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
     monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
-    monkeypatch.setattr(roofline.arms, "multiply", lambda *_: {"gflop_per_second": 100.0})
+    monkeypatch.setattr(roofline.products, "multiply", lambda *_: {"gflop_per_second": 100.0})
     options = {"network": "tiny", "size": 32, "limit": 10, "norm": False}
     plan = Plan(batch_size=4, learning_rate=0.01, epochs=2, preprocess="cached")
     events = []
@@ -49,7 +49,7 @@ def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
 @pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
 def test_sentences_in_one_row_are_counted(monkeypatch):
     monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
-    monkeypatch.setattr(roofline.arms, "multiply", lambda *_: {"gflop_per_second": 100.0})
+    monkeypatch.setattr(roofline.products, "multiply", lambda *_: {"gflop_per_second": 100.0})
     plan = Plan(batch_size=128, bucketing="tokens", epochs=2, preprocess="cached")
     options = {"limit": 40, "kernels": True, "packed": True, "loss": "fused"}
     found = roofline.work(plan, lambda *_, **__: None, "translation", **options)

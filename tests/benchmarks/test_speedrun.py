@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import goal, parts, speedrun
+from benchmarks import goal, speedrun
 from benchmarks.beside import is_peer
 from benchmarks.given import GIVEN, TUNED
 from benchmarks.goal import GOAL
@@ -53,7 +53,7 @@ def test_a_peer_trains_the_same_network_on_the_same_images(given):
 def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
     found = {}
     monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
-    parts._goal("fashion_mnist", 3, Path("nowhere"))
+    goal.part("fashion_mnist", 3, Path("nowhere"))
     last = list(GOAL["levers"])[-1]
     assert list(found["arms"]) == ["before", *GOAL["levers"], *GOAL["peers"]]
     for peer in GOAL["peers"]:
@@ -70,7 +70,7 @@ def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
 def test_an_epoch_is_measured_with_one_switch_and_beside_every_peer(monkeypatch):
     found = {}
     monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
-    parts._garments("garments", 8, Path("nowhere"))
+    goal.epoch("garments", 8, Path("nowhere"))
     operators, kernel, *peers = found["arms"]
     assert peers == list(GOAL["peers"])
     assert list(found["arms"][operators].diff(found["arms"][kernel])) == ["graph_rewrites"]
