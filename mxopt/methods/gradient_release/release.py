@@ -36,6 +36,8 @@ def give_back(array: nd.NDArray) -> None:
     Args:
         array: in memory of the process, on a CPU context.
     """
+    if array.stype != "default":
+        return
     handle = array.handle.value
     _enqueued.setdefault(handle, []).append(array)
     context = _Context(array.context.device_typeid, array.context.device_id)
@@ -52,7 +54,7 @@ def _release(_, handle: int) -> None:
     if not _enqueued[handle]:
         del _enqueued[handle]
     exchanged = ctypes.c_void_p()
-    # MXNet refuses this of sparse arrays and of layouts of oneDNN; it does not wait for the engine.
+    # MXNet refuses this of layouts of oneDNN; it does not wait for the engine.
     if _LIB.MXNDArrayToDLPack(array.handle, ctypes.byref(exchanged)):
         return
     address = ctypes.cast(exchanged, ctypes.POINTER(ctypes.c_void_p))[0]  # the first field: data

@@ -72,6 +72,7 @@ def test_memory_beside_it_is_left_alone(begin, end):
     assert kept < 2 * 1024 if end - begin > 2 * 1024 else kept == end - begin
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_an_array_in_a_layout_of_onednn_and_a_sparse_one_are_left_alone():
     net = gluon.nn.Conv2D(64, 3, in_channels=64)
     net.initialize()
