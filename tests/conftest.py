@@ -1,3 +1,4 @@
+import gc
 import os
 import resource
 from collections import Counter
@@ -34,6 +35,12 @@ def pytest_collection_modifyitems(items):
             seen[name] += 1
             if seen[name] > quick.args[0]:
                 item.add_marker("slow")
+
+
+def pytest_collection_finish():
+    """Keep what was imported out of the garbage collections of every ``DataLoader``."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

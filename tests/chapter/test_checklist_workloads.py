@@ -19,7 +19,7 @@ PLAN = Plan(
     preprocess="cached",
     transform_batch=100,
 )
-GARMENTS = {"stand_in": True, "limit": 64}
+GARMENTS = {"stand_in": True, "limit": 64, "channels": [8, 16]}
 
 
 def unused(event, **fields):
@@ -59,7 +59,7 @@ def test_a_graph_leaves_out_what_is_not_used(used):
 
 
 def test_smaller_networks():
-    small = {"more_epochs": 1, "times": 2, **GARMENTS}
+    small = {"more_epochs": 1, "times": 2, "stand_in": True, "limit": 32}
     dense = workloads.smaller(PLAN, unused, **small)
     pruned = workloads.smaller(
         PLAN.replace(epochs=2, sparsity=0.75, prune_until=1), unused, **small

@@ -12,7 +12,7 @@ def test_rules_are_compared_with_the_best_of_a_grid():
     events = []
     found = rate_workloads.suggested(
         PLAN, lambda event, **fields: events.append((event, fields)), rates=(1e-6, 1e-3, 1e6),
-        stand_in=True, limit=320,
+        stand_in=True, limit=320, channels=[8, 16], hidden=64,
     )  # fmt: skip
     tried = {fields["rate"]: fields["score"] for event, fields in events if event == "rate"}
     assert list(tried) == [1e-6, 1e-3, 1e6]

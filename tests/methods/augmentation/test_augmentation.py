@@ -18,11 +18,12 @@ PLAN = Plan(
     preprocess="cached",
     augmentation="flip+shift+colour",
 )
+GARMENTS = {"stand_in": True, "limit": 64, "channels": [4, 8], "hidden": 16}
 
 
 def losses_of(plan, recipe=None, **how):
     found = []
-    recipe = recipe or load("fashion_mnist", stand_in=True, limit=64)
+    recipe = recipe or load("fashion_mnist", **GARMENTS)
 
     def write(event, **fields):
         if event == "steps":
@@ -118,7 +119,7 @@ def test_a_killed_run_goes_on(tmp_path):
         if epochs == 5:  # in the second epoch
             raise Killed
 
-    recipe = load("fashion_mnist", stand_in=True, limit=64)
+    recipe = load("fashion_mnist", **GARMENTS)
     with pytest.raises(Killed):
         fit(recipe, PLAN, kill, checkpoints=tmp_path, checkpoint_steps=3)
     again = losses_of(PLAN, recipe, checkpoints=tmp_path, checkpoint_steps=3)

@@ -17,6 +17,7 @@ PLAN = Plan(
     sampling_epochs=2,
     preprocess="cached",
 )
+GARMENTS = {"stand_in": True, "limit": 64, "channels": [4, 8], "hidden": 16}
 
 
 class Counted:
@@ -37,7 +38,7 @@ class Counted:
 def events_of(plan, **how):
     events = []
     figures = fit(
-        load("fashion_mnist", stand_in=True, limit=64),
+        load("fashion_mnist", **GARMENTS),
         plan,
         lambda event, **fields: events.append((event, fields)),
         **how,
@@ -83,7 +84,7 @@ def test_a_killed_run_goes_on(tmp_path):
         if epochs == 2:
             raise Killed
 
-    recipe = load("fashion_mnist", stand_in=True, limit=64)
+    recipe = load("fashion_mnist", **GARMENTS)
     with pytest.raises(Killed):
         fit(recipe, PLAN, kill, checkpoints=tmp_path, checkpoint_steps=2)
     found = fit(recipe, PLAN, lambda *a, **k: None, checkpoints=tmp_path, checkpoint_steps=2)
