@@ -137,7 +137,13 @@ def export(folder: Path, plan: Plan, options: dict) -> dict:
 
 
 def part(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the time to an accuracy: each lever, added to those before, and the peers."""
+    """Measure the time to an accuracy: each lever, added to those before, and the peers.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     arms, options = measure.ladder(
         Plan(**GOAL["plan"]), GOAL["levers"], {"checks": GOAL["checks"]}, WORK
     )
@@ -156,7 +162,13 @@ def part(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure an epoch of the garments' network without and with its kernel, and the peers."""
+    """Measure an epoch of the garments' network without and with its kernel, and the peers.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     base, options = _one_epoch()
     arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
     first, last = arms
@@ -172,7 +184,13 @@ def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure an epoch with its kernel, and peers, at other sizes of a batch."""
+    """Measure an epoch with its kernel, and peers, at other sizes of a batch.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     own = SIZES[name]
     base, options = _one_epoch()
     arms, arm_options, pairs = {}, {}, []

@@ -60,7 +60,13 @@ def load(
 
 
 def part(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split."""
+    """Measure the loaders of mxopt and PyTorch, reading Penn-Fudan's training split.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     before = Plan(batch_size=4, cpu_threads=THREADS["cpu_threads"])
     plan = before.replace(**READING)
     workers = plan.replace(**WORKERS)

@@ -68,7 +68,13 @@ def multiply(
 
 
 def ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure matrix products: the highest rate that each library reaches on this machine."""
+    """Measure matrix products: the highest rate that each library reaches on this machine.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     arms = dict.fromkeys(("mxnet", *PRODUCTS), Plan(**THREADS))
     return measure.interleave(
         name, WORK, arms, repeats=repeats, again="mxnet",
@@ -80,7 +86,13 @@ def ceiling(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def blas(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure the libraries that ``dot`` and ``batch_dot`` can call."""
+    """Measure the libraries that ``dot`` and ``batch_dot`` can call.
+
+    Args:
+        name: name of the part.
+        repeats: number of runs of each arm.
+        folder: folder of experiments.
+    """
     libraries = ("default", "mkl", "openblas")
     arms = {f"{of}-{blas}": Plan(blas=blas, **THREADS) for of in BLAS for blas in libraries}
     return measure.interleave(
