@@ -29,6 +29,23 @@ DEVIATION = np.array((0.229, 0.224, 0.225), np.float32)
 TOLERANCE = 0.02
 
 
+def _by_pillow(path: Path, mode: str) -> np.ndarray:
+    """Return an image or a mask, decoded by Pillow."""
+    image = Image.open(path)
+    return np.asarray(image.convert("RGB") if mode == "RGB" else image)
+
+
+def _by_kornia(path: Path, mode: str) -> np.ndarray:
+    """Return an image or a mask, decoded by kornia-rs, which wants to know its size first."""
+    from kornia_rs import io
+
+    content = path.read_bytes()
+    width, height = struct.unpack_from(">II", content, 16)
+    if mode == "RGB":
+        return io.decode_image_png_u8(content, (height, width), "rgb")
+    return io.decode_image_png_u8(content, (height, width), "mono")[:, :, 0]
+
+
 class PennFudan(Dataset):
     """Images (3, size, size) float32, normalised, and masks (size, size) int64.
 
@@ -36,7 +53,7 @@ class PennFudan(Dataset):
     ``read`` decodes a file, as (height, width, 3) or (height, width) uint8.
     """
 
-    def __init__(self, root: Path, names: list, size: int, read, uint8: bool = False):
+    def __init__(self, root: Path, names: list, size: int, read=_by_pillow, uint8: bool = False):
         self.root, self.names, self.size, self.read, self.uint8 = root, names, size, read, uint8
 
     def __len__(self):
@@ -64,23 +81,6 @@ class PennFudan(Dataset):
         array = cv2.resize(array, sides, interpolation=interpolation)
         top, left = ((n - self.size) // 2 for n in array.shape[:2])
         return array[top : top + self.size, left : left + self.size]
-
-
-def _by_pillow(path: Path, mode: str) -> np.ndarray:
-    """Return an image or a mask, decoded by Pillow."""
-    image = Image.open(path)
-    return np.asarray(image.convert("RGB") if mode == "RGB" else image)
-
-
-def _by_kornia(path: Path, mode: str) -> np.ndarray:
-    """Return an image or a mask, decoded by kornia-rs, which wants to know its size first."""
-    from kornia_rs import io
-
-    content = path.read_bytes()
-    width, height = struct.unpack_from(">II", content, 16)
-    if mode == "RGB":
-        return io.decode_image_png_u8(content, (height, width), "rgb")
-    return io.decode_image_png_u8(content, (height, width), "mono")[:, :, 0]
 
 
 def normalised(image, mask):
