@@ -185,7 +185,10 @@ def dense(F, x, weight, bias=None, parts: int = 3):
 
 
 def cross_entropy(F, x, weight, labels, bias=None, smoothing: float = 0.0, parts: int = 3):
-    """Return the cross entropy of a dense layer's outputs, which are never an array: (...).
+    """Return the cross entropy of a dense layer's outputs: (...).
+
+    The outputs are no array of MXNet's. The operator keeps up to 128 MiB of them for the backward
+    pass of its last forward pass, and otherwise computes them again there.
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.

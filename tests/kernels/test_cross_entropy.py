@@ -30,12 +30,15 @@ def case(rows, units, classes, seed=0):
     return [nd.array(each) for each in (x, weight, bias, labels, head)]
 
 
-def losses_and_gradients(x, weight, bias, labels, head, **settings):
+def losses_and_gradients(x, weight, bias, labels, head, between=None, **settings):
+    """Return the losses and all gradients; ``between`` is called before the backward pass."""
     arrays = [each for each in (x, weight, bias) if each is not None]
     for array in arrays:
         array.attach_grad()
     with autograd.record():
         losses = operators.cross_entropy(nd, x, weight, labels, bias, **settings)
+    if between:
+        between()
     losses.backward(head)
     return [losses.asnumpy(), *(array.grad.asnumpy() for array in arrays)]
 
@@ -58,15 +61,47 @@ def compare(right, found, tolerance=1e-5):
         assert np.abs(ours - theirs).max() <= tolerance * max(1.0, np.abs(ours).max())
 
 
+def another_pass():
+    """Compute other losses, whose scores are kept instead of those before."""
+    x, weight, bias, labels, _ = case(9, 4, 5, seed=1)
+    operators.cross_entropy(nd, x, weight, labels, bias).wait_to_read()
+
+
+@pytest.mark.parametrize("between", [None, another_pass])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize(("rows", "units", "classes"), SIZES)
-def test_losses_and_gradients(rows, units, classes, biased, smoothing):
+def test_losses_and_gradients(rows, units, classes, biased, smoothing, between):
     x, weight, bias, labels, head = case(rows, units, classes)
     arrays = [x, weight, bias if biased else None, labels, head]
-    compare(
-        expected(*arrays, smoothing=smoothing), losses_and_gradients(*arrays, smoothing=smoothing)
-    )
+    found = losses_and_gradients(*arrays, smoothing=smoothing, between=between)
+    # Scores of up to 90 are computed again in other blocks, with other last digits.
+    tolerance = 3e-5 if between else 1e-5
+    compare(expected(*arrays, smoothing=smoothing), found, tolerance)
+
+
+def test_every_backward_pass_has_the_scores_of_its_own_forward_pass():
+    cases = [case(30, 16, 40, seed) for seed in range(3)]
+    for x, weight, *_ in cases:
+        x.attach_grad(), weight.attach_grad()
+    with autograd.record():
+        found = [operators.cross_entropy(nd, x, w, labels, b) for x, w, b, labels, _ in cases]
+    order = (2, 0, 1, 2)  # the last one once more
+    for number in order:
+        found[number].backward(cases[number][-1], retain_graph=True)
+        x, weight = cases[number][:2]
+        compare(expected(*cases[number])[1:3], [x.grad.asnumpy(), weight.grad.asnumpy()])
+
+
+def test_scores_that_are_too_many_are_not_kept():
+    x, weight, bias, labels, head = case(2**12 + 8, 2, 2**13)
+    whole = losses_and_gradients(x, weight, bias, labels, head)
+    halves = [
+        losses_and_gradients(x[part], weight, bias, labels[part], head[part])
+        for part in (slice(0, 2000), slice(2000, None))
+    ]
+    for number, join in enumerate((np.concatenate, np.concatenate, sum, sum)):
+        compare([join([half[number] for half in halves])], [whole[number]])
 
 
 if kernels.multiplies_by_tiles():

@@ -1,9 +1,10 @@
-// Cross entropy with label smoothing of a network's last layer, whose scores are never an array: they
-// are computed for some rows and some classes at a time, and again in the backward pass (as by Wijmans
-// et al., "Cut Your Losses in Large-Vocabulary Language Models", 2024). With V classes, smoothing e and
-// the scores s = W x + b, the loss of a row x of class y is
+// Cross entropy with label smoothing of a network's last layer. Its scores are computed for some rows
+// and some classes at a time, and again in the backward pass (as by Wijmans et al., "Cut Your Losses in
+// Large-Vocabulary Language Models", 2024) unless they are few enough to be kept until then. With V
+// classes, smoothing e and the scores s = W x + b, the loss of a row x of class y is
 //     log(sum exp s) - (1 - e) s[y] - e mean(s).
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -15,6 +16,40 @@ namespace {
 
 // What is multiplied at once: factors, scores and sums stay in L2.
 constexpr long kSomeRows = 256, kSomeClasses = 256;
+// Scores are kept up to this number, which are 128 MiB.
+constexpr long kMostKept = 1L << 25;
+
+// The scores of the last forward pass in this thread, for the backward pass that has its number; any
+// other one computes them again.
+class Kept {
+ public:
+  // Returns memory for the scores of a new pass, (rows, classes), or nothing if they are too many.
+  float* begin(long rows, long classes) {
+    static std::atomic<long> passes{0};
+    number_ = ++passes % (1L << 24);  // a whole number of float32
+    if (rows * classes > kMostKept) return nullptr;
+    if (long(scores_.size()) < rows * classes) {
+      scores_ = {};  // no copy of what is in it
+      scores_.resize(rows * classes);
+    }
+    return scores_.data();
+  }
+
+  float number() const { return number_; }
+
+  const float* find(float number, long rows, long classes) const {
+    return number == number_ && rows * classes <= kMostKept ? scores_.data() : nullptr;
+  }
+
+ private:
+  std::vector<float> scores_;
+  long number_ = 0;
+};
+
+Kept& kept() {
+  static thread_local Kept all;
+  return all;
+}
 
 struct Problem {
   const float *x, *weight, *bias, *labels;
@@ -75,8 +110,9 @@ struct Row {
   }
 };
 
+// `keeps` gets the scores, (rows, classes), if it is not null.
 template <int parts>
-void losses(const Problem& of, float* loss, float* log_sum) {
+void losses(const Problem& of, float* loss, float* log_sum, float* keeps) {
   // Each thread computes some rows, of all classes.
   const long threads = team();
   const long most = (of.rows + threads - 1) / threads;
@@ -93,9 +129,11 @@ void losses(const Problem& of, float* loss, float* log_sum) {
       for (long row = begin; row < end; row += kSomeRows) {
         const long some = std::min(kSomeRows, end - row);
         of.scores(row, some, first, count, taken, scores.data());
-        for (long n = 0; n < some; ++n)
-          found[row + n - begin].add(scores.data() + n * kSomeClasses, first, count,
-                                     of.labels[row + n]);
+        for (long n = 0; n < some; ++n) {
+          float* const own = scores.data() + n * kSomeClasses;
+          if (keeps) std::copy_n(own, count, keeps + (row + n) * of.classes + first);
+          found[row + n - begin].add(own, first, count, of.labels[row + n]);
+        }
       }
     }
     for (long row = begin; row < end; ++row) {
@@ -119,9 +157,10 @@ void slopes(const Problem& of, long row, long some, long first, long count, cons
   }
 }
 
+// `known` are the scores, (rows, classes), or null.
 template <int parts>
-void gradients(const Problem& of, const float* dloss, const float* log_sum, float* dx, float* dweight,
-               float* dbias) {
+void gradients(const Problem& of, const float* known, const float* dloss, const float* log_sum,
+               float* dx, float* dweight, float* dbias) {
   const long size = of.rows * of.units, threads = team();
   // Each thread computes some classes, and their sums for dx.
   std::vector<std::vector<float>> sums(threads);
@@ -134,14 +173,16 @@ void gradients(const Problem& of, const float* dloss, const float* log_sum, floa
     for (long first = 0; first < of.classes; first += kSomeClasses) {
       const long count = std::min(kSomeClasses, of.classes - first);
       if (own.empty()) own.resize(size);
-      of.take(first, count, weights);
+      if (!known) of.take(first, count, weights);
       across.take(count, of.units, {of.weight + first * of.units, 1, of.units});
       float* const to = dweight + first * of.units;
       if (of.rows == 0) std::fill_n(to, count * of.units, 0.0f);
       if (dbias) std::fill_n(dbias + first, count, 0.0f);
       for (long row = 0; row < of.rows; row += kSomeRows) {
         const long some = std::min(kSomeRows, of.rows - row);
-        of.scores(row, some, first, count, weights, scores.data());
+        if (!known) of.scores(row, some, first, count, weights, scores.data());
+        for (long n = 0; known && n < some; ++n)
+          std::copy_n(known + (row + n) * of.classes + first, count, scores.data() + n * kSomeClasses);
         slopes(of, row, some, first, count, dloss, log_sum, scores.data());
         float* const sum = own.data() + row * of.units;
         product(some, of.units, count, {scores.data(), kSomeClasses, 1}, across, sum, of.units, sum,
@@ -173,23 +214,27 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
     return refused(why.str());
   }
   const auto compute = attribute(attributes, "parts", 3) == 1 ? losses<1> : losses<3>;
-  compute(of, (*outputs)[0].data<float>(), (*outputs)[1].data<float>());
+  float* const keeps = kept().begin(of.rows, of.classes);
+  compute(of, (*outputs)[0].data<float>(), (*outputs)[1].data<float>(), keeps);
+  *(*outputs)[2].data<float>() = kept().number();
   return MX_SUCCESS;
 }
 
 MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                        std::vector<MXTensor>* outputs, const OpResource&) {
-  const Problem of(attributes, *inputs, 2);  // behind the gradients of both outputs
+  const Problem of(attributes, *inputs, 3);  // behind the gradients of all outputs
+  const float* const log_sum = (*inputs)[inputs->size() - 2].data<float>();
+  const float* const known = kept().find(*inputs->back().data<float>(), of.rows, of.classes);
   const auto compute = attribute(attributes, "parts", 3) == 1 ? gradients<1> : gradients<3>;
   float* const dbias = of.bias ? (*outputs)[3].data<float>() : nullptr;
-  compute(of, (*inputs)[0].data<float>(), inputs->back().data<float>(), (*outputs)[0].data<float>(),
+  compute(of, known, (*inputs)[0].data<float>(), log_sum, (*outputs)[0].data<float>(),
           (*outputs)[1].data<float>(), dbias);
   std::fill_n((*outputs)[2].data<float>(), of.rows, 0.0f);  // the labels have no gradient
   return MX_SUCCESS;
 }
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
-  *inputs = attribute(attributes, "no_bias", 0) ? 3 : 4, *outputs = 2;
+  *inputs = attribute(attributes, "no_bias", 0) ? 3 : 4, *outputs = 3;
   return MX_SUCCESS;
 }
 
@@ -203,7 +248,7 @@ MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
     return refused("mxopt_cross_entropy takes rows (..., n), a weight (classes, n), labels (...), "
                    "a bias (classes,) unless no_bias=1, and parts=1 or 3");
   }
-  (*outputs)[0] = (*outputs)[1] = labels;
+  (*outputs)[0] = (*outputs)[1] = labels, (*outputs)[2] = {1};
   return MX_SUCCESS;
 }
 

@@ -43,7 +43,7 @@ class KernelPass(Pass):
         return self.dense(x, weight, units, bias)
 
     def losses(self, x, projection, words, smoothing: float):
-        """Return the loss of each word (samples, length), by an operator that keeps no scores.
+        """Return the loss of each word (samples, length), by an operator that computes scores too.
 
         Args:
             x: the network's last states, (samples, length, units).
