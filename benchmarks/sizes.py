@@ -6,7 +6,7 @@ from benchmarks.beside import MEBIBYTE
 from mxopt import report
 from mxopt.measure import Experiment
 
-# By size: what differs from the case. ``peers`` were the fastest ones at the case's own size.
+# By size: what differs from the case. ``peers`` were among the fastest at the case's own size.
 SIZES = {
     "sizes-resnet": {
         "title": "DeepLabv3-ResNet-50 at other sizes",
@@ -42,7 +42,7 @@ SIZES = {
     },
 }
 ABOUT = """mxopt's last arm, unchanged, at sizes that were chosen before anything was measured at
-them, beside the two arms of PyTorch that were the fastest at the case's own size. Ratios are of
+them, beside two of the arms of PyTorch that were the fastest at the case's own size. Ratios are of
 paired runs. Medians: images or tokens per second, and for a whole epoch its seconds."""
 
 
