@@ -89,7 +89,9 @@ def profile(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:
 
     def on_epoch(net):
         if len(epochs) == 1:
-            profiler.set_config(profile_imperative=True, aggregate_stats=True, filename=unused)
+            # By default a thread writes the file once a second, also while the folder is removed.
+            profiler.set_config(profile_imperative=True, aggregate_stats=True, filename=unused,
+                                continuous_dump=False)  # fmt: skip
             profiler.set_state("run")
             return
         profiler.set_state("stop")

@@ -1,4 +1,7 @@
+import contextlib
 import os
+import tempfile
+import time
 
 import mxnet as mx
 import pytest
@@ -47,6 +50,15 @@ def test_chains_compute_what_they_say():
     assert figures["checksum"] == pytest.approx(2 / 40, rel=0.2)
     operations = 2 * 3 * 2 * 40**3
     assert figures["gflop_per_second"] == pytest.approx(operations / figures["seconds"] / 1e9)
+
+
+def test_the_profiler_writes_no_file_after_its_folder_was_emptied(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: contextlib.nullcontext(tmp_path))
+    workloads.profile(Plan(batch_size=4), ignore, recipe="toy:toy")
+    for path in tmp_path.iterdir():
+        path.unlink()
+    time.sleep(1.5)  # by default it writes once a second
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_profile_names_the_operators_of_one_epoch():
