@@ -10,7 +10,7 @@ import pytest
 from pretend_gpus import environment, models
 
 PREAMBLE = """
-import re
+import gc, re
 import mxopt
 import mxnet as mx, numpy as np, pytest
 from mxnet import autograd, gluon, nd
@@ -19,6 +19,7 @@ from mxopt import Plan, machine, recipes
 from mxopt.core import errors
 from mxopt.methods.data_parallel import parallel
 from mxopt.train.fit import fit
+gc.freeze()  # what was imported is not looked at again whenever a DataLoader is made
 
 def train(recipe, **switches):
     events = []

@@ -185,7 +185,7 @@ SETTINGS = {
             },
             "plan": {"optimizer": "adam", "batch_size": 32, "epochs": 1, "learning_rate": 0.002},
             "speed": TRANSLATION_LEVERS,
-            "equal": {},
+            "equal": {"limit": 800},
             "margin": 3,
             "goal": 15,
             "goal_epochs": {"before": 4, "after": 3},
