@@ -51,8 +51,7 @@ def multiplies_bfloat16() -> bool:
 def multiplies_float32() -> bool:
     """Return whether ``mxopt_dense`` takes the place of ``FullyConnected`` for float32.
 
-    It does where it multiplies by tiles of Intel's AMX, or, on a processor without AVX-512, by the
-    BLAS that answers MXNet.
+    It does where it multiplies by tiles of Intel's AMX, and on a processor without AVX-512.
     """
     return available() and bool(_library.mxopt_multiplies_float32())
 

@@ -71,7 +71,7 @@ def library() -> Path:
         digest.update(path.read_bytes())
     command = compiler()
     changed = command and Path(command).stat().st_mtime_ns  # another version at the same path
-    digest.update(repr((flags(), command, changed, instructions(), blas().exists())).encode())
+    digest.update(repr((flags(), command, changed, instructions())).encode())
     return cache_folder() / "kernels" / f"{digest.hexdigest()[:16]}.so"
 
 
@@ -81,11 +81,6 @@ def mxnet_folder() -> Path:
     if found is None:
         raise DeviceError("MXNet is not installed; run: make setup")
     return Path(found.origin).parent
-
-
-def blas() -> Path:
-    """Return the path of the OpenBLAS that MXNet's wheel contains."""
-    return mxnet_folder() / "libopenblas.so.0"
 
 
 def build() -> Path:
@@ -119,8 +114,7 @@ def build() -> Path:
 
 def _compile(command: str, sources: list[Path], folder: Path) -> Path:
     """Compile the sources, as many at once as there are processors, and return the library."""
-    linked = ("-DMXOPT_WITH_BLAS", str(blas())) if blas().exists() else ()
-    shared = (*flags(), *linked[:1], f"-I{mxnet_folder() / 'include'}")
+    shared = (*flags(), f"-I{mxnet_folder() / 'include'}")
 
     def run(*more: str | Path) -> None:
         done = subprocess.run([command, *shared, *map(str, more)], capture_output=True, text=True)
@@ -130,5 +124,5 @@ def _compile(command: str, sources: list[Path], folder: Path) -> Path:
     objects = [folder / f"{source.stem}.o" for source in sources]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda source, to: run("-c", source, "-o", to), sources, objects))
-    run(*objects, *linked[1:], "-o", folder / "kernels.so")
+    run(*objects, "-o", folder / "kernels.so")
     return folder / "kernels.so"

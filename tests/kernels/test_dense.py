@@ -1,8 +1,5 @@
 """The dense layer beside products of NumPy: of float32, and of factors rounded to bfloat16."""
 
-import os
-import subprocess
-import sys
 from functools import partial
 
 import mxnet as mx
@@ -75,6 +72,7 @@ SIZES = [
     (9, 2300, 20),
     (40, 250, 530),
     (70, 600, 300),
+    (149, 259, 67),
 ]
 
 
@@ -200,16 +198,3 @@ def test_what_it_does_not_take_is_refused():
     ):
         with pytest.raises(mx.MXNetError):
             operators.dense(nd, x, weight, bias).wait_to_read()
-
-
-@pytest.mark.slow
-def test_more_threads_may_be_asked_for_than_openblas_has_memory_for():
-    code = (
-        "import mxopt\nfrom mxnet import nd\nfrom mxopt import kernels\nkernels.load()\n"
-        "x, weight = nd.ones((25600, 2048)), nd.ones((2048, 2048))\n"
-        "print(nd.mxopt_dense(x, weight, no_bias=1)[:, 0].sum().asscalar())"
-    )
-    many = {**os.environ, "OMP_NUM_THREADS": "400"}
-    done = subprocess.run([sys.executable, "-c", code], env=many, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == 25600 * 2048

@@ -3,6 +3,8 @@
 // Large-Vocabulary Language Models", 2024) unless they are few enough to be kept until then. With V
 // classes, smoothing e and the scores s = W x + b, the loss of a row x of class y is
 //     log(sum exp s) - (1 - e) s[y] - e mean(s).
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -114,7 +116,7 @@ struct Row {
 template <int parts>
 void losses(const Problem& of, float* loss, float* log_sum, float* keeps) {
   // Each thread computes some rows, of all classes.
-  const long threads = team();
+  const long threads = omp_get_max_threads();
   const long most = (of.rows + threads - 1) / threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
   for (long thread = 0; thread < threads; ++thread) {
@@ -161,7 +163,7 @@ void slopes(const Problem& of, long row, long some, long first, long count, cons
 template <int parts>
 void gradients(const Problem& of, const float* known, const float* dloss, const float* log_sum,
                float* dx, float* dweight, float* dbias) {
-  const long size = of.rows * of.units, threads = team();
+  const long size = of.rows * of.units, threads = omp_get_max_threads();
   // Each thread computes some classes, and their sums for dx.
   std::vector<std::vector<float>> sums(threads);
 #pragma omp parallel num_threads(threads)

@@ -1,5 +1,7 @@
 // A dense layer whose products are those of float32 (factor.h), or whose factors are rounded to
 // bfloat16. Input, output, parameters and gradients are float32.
+#include <omp.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -18,7 +20,8 @@ namespace {
 template <int parts>
 void multiply(const Side& left, const Side& right, const float* bias, float* to) {
   const long at_once = Right<parts>::at_once(right.depth);
-  const long pitch = right.lanes, threads = team();
+  const long deep_at_once = Right<parts>::kDeepAtOnce;
+  const long pitch = right.lanes, threads = omp_get_max_threads();
   const bool by_rows = left.lanes >= right.lanes;
   const long most = (std::max(left.lanes, right.lanes) + threads - 1) / threads;
   const long share = (most + 15) / 16 * 16;
@@ -30,9 +33,15 @@ void multiply(const Side& left, const Side& right, const float* bias, float* to)
     const long end = by_rows ? right.lanes : std::min(right.lanes, (thread + 1) * share);
     for (long column = by_rows ? 0 : thread * share; rows > 0 && column < end; column += at_once) {
       const long wide = std::min(at_once, end - column);
-      taken.take(right.depth, wide, right.from(column));
-      product(rows, wide, right.depth, left.from(row), taken, bias ? bias + column : nullptr, 0,
-              to + row * pitch + column, pitch);
+      float* const own = to + row * pitch + column;
+      long k = 0;
+      do {
+        const long deep = std::min(deep_at_once, right.depth - k);
+        taken.take(deep, wide, right.from(column, k));
+        const float* const start = k > 0 ? own : bias ? bias + column : nullptr;
+        product(rows, wide, deep, left.from(row, k), taken, start, k > 0 ? pitch : 0, own, pitch);
+        k += deep;
+      } while (k < right.depth);
     }
   }
 }

@@ -15,9 +15,10 @@ extern "C" int mxopt_multiplies_by_tiles() {
 #endif
 }
 
-// Whether `mxopt_dense` multiplies numbers of float32 in another way than by our own loops.
+// Whether `mxopt_dense` is meant to multiply numbers of float32. By AVX-512 without tiles, MXNet's own
+// dense layer does.
 extern "C" int mxopt_multiplies_float32() {
-#if defined(MXOPT_TILES) || defined(MXOPT_BLAS)
+#if defined(MXOPT_TILES) || !defined(__AVX512F__)
   return 1;
 #else
   return 0;

@@ -149,6 +149,8 @@ inline void transpose(Vector* square) {
 struct Strided {
   const float* data;
   long rows, columns;
+
+  Strided from(long row) const { return {data + row * rows, rows, columns}; }
 };
 
 // A matrix of `lanes` rows, or columns, of `depth` elements that a product adds up over.
@@ -157,17 +159,17 @@ struct Side {
   long lanes, depth;
   long lane_step, depth_step;  // from an element to the next one; one of them is 1
 
-  Strided from(long lane) const { return {data + lane * lane_step, lane_step, depth_step}; }
+  Strided from(long lane, long k = 0) const {
+    return {data + lane * lane_step + k * depth_step, lane_step, depth_step};
+  }
 };
 
-template <int R, int V>
-inline void product_tile(long depth, Strided a, const float* b, long ldb, float* c, long ldc,
-                         bool add) {
-  Vector sums[R][V];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) sums[r][v] = add ? load(c + r * ldc + v * kLanes) : Vector{};
+// A tile of the product. What was there is added last, so that rounding errors do not grow with the
+// number of calls. Inlined, g++ keeps what the loop around it needs in registers, and sums on the stack.
+template <int R, int V, class Left>
+__attribute__((noinline)) void product_tile(long depth, Left a, const float* b, long ldb, float* c,
+                                            long ldc, bool add) {
+  Vector sums[R][V] = {};
   for (long k = 0; k < depth; ++k) {
     Vector right[V];
 #pragma GCC unroll 4
@@ -182,7 +184,10 @@ inline void product_tile(long depth, Strided a, const float* b, long ldb, float*
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(c + r * ldc + v * kLanes, sums[r][v]);
+    for (int v = 0; v < V; ++v) {
+      float* const to = c + r * ldc + v * kLanes;
+      store(to, add ? load(to) + sums[r][v] : sums[r][v]);
+    }
 }
 
 // A matrix in panels of `kColumns` columns, or, the last, of as many vectors as it needs: (depth,
@@ -258,16 +263,75 @@ class Panels {
   long depth_ = 0, columns_ = 0;
 };
 
+// Some rows of a matrix, copied to strips of kRows that a product reads one after the other. Where it
+// read them in place, the numbers that it needs at once would often be in the same bank of a cache.
+class Strips {
+ public:
+  static constexpr long kSome = 144;  // rows at once, which stay in L2
+
+  // The rows from one of a strip on.
+  struct Rows {
+    const float* data;
+    long depth;
+    static constexpr long rows = 1, columns = kRows;
+
+    Rows from(long row) const { return {data + row / kRows * kRows * depth + row % kRows, depth}; }
+  };
+
+  // Takes up to kSome rows. What is behind the last one in its strip means nothing.
+  Rows take(long rows, long depth, Strided from) {
+    const size_t floats = in_strips(rows) * depth + kLanes;
+    if (floats_.size() < floats) floats_.resize(floats);
+    for (long row = 0; row < rows; row += kRows) {
+      float* const to = floats_.data() + row * depth;
+      if (from.rows == 1)
+        take_columns(rows - row, depth, from.data + row, from.columns, to);
+      else
+        take_rows(std::min<long>(kRows, rows - row), depth, from.data + row * from.rows, from.rows, to);
+    }
+    return {floats_.data(), depth};
+  }
+
+ private:
+  static_assert(kRows <= kLanes && kSome % kRows == 0);
+
+  static long in_strips(long rows) { return (rows + kRows - 1) / kRows * kRows; }
+
+  // Each vector's last lanes are written over by what follows it.
+  static void take_columns(long rows, long depth, const float* data, long pitch, float* to) {
+    for (long k = 0; k < depth; ++k, to += kRows) {
+      const bool last = k + 1 == depth;
+      store(to, last || pitch < kLanes ? load(data + k * pitch, rows) : load(data + k * pitch));
+    }
+  }
+
+  static void take_rows(long rows, long depth, const float* data, long pitch, float* to) {
+    for (long k = 0; k < depth; k += kLanes) {
+      const long deep = std::min(long(kLanes), depth - k);
+      Vector square[kLanes];
+#pragma GCC unroll 16
+      for (int n = 0; n < kLanes; ++n)
+        square[n] = n < rows ? load(data + n * pitch + k, deep) : Vector{};
+      transpose(square);
+#pragma GCC unroll 16
+      for (int n = 0; n < kLanes; ++n)
+        if (n < deep) store(to + (k + n) * kRows, square[n]);
+    }
+  }
+
+  std::vector<float> floats_;
+};
+
 // The product with a panel of V vectors, of which the first `columns` columns are kept.
-template <int V>
-inline void product_panel(long rows, long columns, long depth, Strided a, const float* panel,
-                          float* c, long ldc, bool add) {
+template <int V, class Left>
+inline void product_panel(long rows, long columns, long depth, Left a, const float* panel, float* c,
+                          long ldc, bool add) {
   constexpr long kWide = V * kLanes;
   float spare[kRows * kWide];
   const bool whole = columns == kWide;
   for (long r = 0; r < rows;) {
     const long rest = rows - r, some = rest >= kRows ? kRows : rest >= kRows / 2 ? kRows / 2 : 1;
-    const Strided left{a.data + r * a.rows, a.rows, a.columns};
+    const Left left = a.from(r);
     float* to = whole ? c + r * ldc : spare;
     const long pitch = whole ? ldc : kWide;
     if (some == kRows)
@@ -285,22 +349,41 @@ inline void product_panel(long rows, long columns, long depth, Strided a, const 
   }
 }
 
+// The product with the rows of b from k on, as many as a has columns.
+template <class Left>
+inline void product_panels(long rows, long columns, long depth, Left a, const Panels& b, long k,
+                           float* c, long ldc, bool add) {
+  for (long from = 0; from < columns; from += Panels::kColumns) {
+    const long wide = b.width(from);
+    const auto compute = wide == kLanes       ? product_panel<1, Left>
+                         : wide == 2 * kLanes ? product_panel<std::min(2, kVectors), Left>
+                                              : product_panel<kVectors, Left>;
+    compute(rows, std::min(wide, columns - from), depth, a, b.at(k, from), c + from, ldc, add);
+  }
+}
+
+// Rows of panels to multiply at once: 16 to 96 KB of a panel, which stay in the cache.
+constexpr long kDeep = kLanes < 16 ? 256 : 512;
+
 // c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b. There may be more columns than
 // b has, up to the end of a vector: they are zeros.
 inline void product(long rows, long columns, long depth, Strided a, const Panels& b, float* c,
                     long ldc, bool add) {
-  constexpr long kAtOnce = 512;  // rows of a panel, 24 to 96 KB, which stay in the cache
+  // Rows are worth a copy if several panels read it.
+  const bool copies = columns > 3 * Panels::kColumns && rows >= kRows;
+  static thread_local Strips strips;
   long k = 0;
   do {
-    const long some = std::min(kAtOnce, depth - k);
-    const Strided left{a.data + k * a.columns, a.rows, a.columns};
-    for (long from = 0; from < columns; from += Panels::kColumns) {
-      const long wide = b.width(from);
-      const auto compute = wide == kLanes       ? product_panel<1>
-                           : wide == 2 * kLanes ? product_panel<std::min(2, kVectors)>
-                                                : product_panel<kVectors>;
-      compute(rows, std::min(wide, columns - from), some, left, b.at(k, from), c + from, ldc,
-              add || k > 0);
+    const long some = std::min(kDeep, depth - k);
+    for (long row = 0, count; row < rows; row += count) {
+      count = copies ? std::min(Strips::kSome, rows - row) : rows;
+      const Strided left{a.data + row * a.rows + k * a.columns, a.rows, a.columns};
+      float* const to = c + row * ldc;
+      if (copies)
+        product_panels(count, columns, some, strips.take(count, some, left), b, k, to, ldc,
+                       add || k > 0);
+      else
+        product_panels(count, columns, some, left, b, k, to, ldc, add || k > 0);
     }
     k += some;
   } while (k < depth);

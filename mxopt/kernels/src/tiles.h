@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "matrix.h"
@@ -149,6 +150,8 @@ class TiledRight {
  public:
   // How many columns to take at once, so that L2 holds them: some 800 KB of three parts.
   static long at_once(long depth) { return depth <= 256 ? 512 : 256; }
+  // All rows, since a product adds the parts of these up in tiles.
+  static constexpr long kDeepAtOnce = std::numeric_limits<long>::max();
 
   // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]:
   // some rows of all columns after the other, since each line of it may be in a page of its own.
