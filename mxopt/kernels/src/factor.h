@@ -22,8 +22,8 @@ template <int parts>
 class Right {
  public:
   // How many columns, and how many rows of them, to take at once: 1 MB.
-  static long at_once(long) { return (1L << 18) / kDeep; }
-  static constexpr long kDeepAtOnce = kDeep;
+  static long at_once(long) { return (1L << 18) / kPanelRows; }
+  static constexpr long kDeepAtOnce = kPanelRows;
 
   // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]; one
   // of both steps is 1.

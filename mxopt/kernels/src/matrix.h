@@ -363,7 +363,7 @@ inline void product_panels(long rows, long columns, long depth, Left a, const Pa
 }
 
 // Rows of panels to multiply at once: 16 to 96 KB of a panel, which stay in the cache.
-constexpr long kDeep = kLanes < 16 ? 256 : 512;
+constexpr long kPanelRows = kLanes < 16 ? 256 : 512;
 
 // c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b. There may be more columns than
 // b has, up to the end of a vector: they are zeros.
@@ -374,7 +374,7 @@ inline void product(long rows, long columns, long depth, Strided a, const Panels
   static thread_local Strips strips;
   long k = 0;
   do {
-    const long some = std::min(kDeep, depth - k);
+    const long some = std::min(kPanelRows, depth - k);
     for (long row = 0, count; row < rows; row += count) {
       count = copies ? std::min(Strips::kSome, rows - row) : rows;
       const Strided left{a.data + row * a.rows + k * a.columns, a.rows, a.columns};
