@@ -9,6 +9,7 @@ occasional slow runs of both arms. If one arm alone has rare slow runs, it is 80
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,16 +25,26 @@ class Estimate:
         low: lower end of its 95 % interval.
         high: upper end of its 95 % interval.
         pairs: number of pairs of runs.
+        digits: how the numbers are formatted.
     """
 
     value: float
     low: float
     high: float
     pairs: int
+    digits: ClassVar[str]
+
+    def __str__(self):
+        value, low, high = (format(end, self.digits) for end in (self.value, self.low, self.high))
+        if self.pairs == 1:
+            return f"{value} (no interval), n = 1"
+        return f"{value} [{low}, {high}], n = {self.pairs}"
 
 
 class Ratio(Estimate):
     """How many times better the second of two arms is: a geometric mean; above 1 means better."""
+
+    digits = ".2f"
 
     @property
     def verdict(self) -> str:
@@ -42,15 +53,11 @@ class Ratio(Estimate):
             return "faster"
         return "slower" if self.high < 1 else "not significant"
 
-    def __str__(self):
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}], n = {self.pairs}"
-
 
 class Difference(Estimate):
     """By how much the figures of two arms differ: second arm minus first, in the figure's unit."""
 
-    def __str__(self):
-        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}], n = {self.pairs}"
+    digits = "+.4f"
 
 
 def ratio(before, after, better: str = "lower") -> Ratio:

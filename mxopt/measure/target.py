@@ -85,8 +85,8 @@ def bounded(found: Ratio, bound: str) -> str:
         found: the ratio.
         bound: ``at least``, ``at most``, or empty.
     """
-    if not bound:
-        return str(found)
+    if not bound or found.pairs == 1:
+        return f"{bound} {found}".lstrip()
     end = found.low if bound == "at least" else found.high
     return f"{bound} {found.value:.2f} (95 %: {end:.2f}), n = {found.pairs}"
 

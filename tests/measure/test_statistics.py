@@ -98,6 +98,13 @@ def test_a_speed_up_is_claimed_only_if_the_interval_leaves_out_one(before, after
     assert ratio(before, after).verdict == verdict
 
 
+def test_one_pair_is_shown_without_an_interval():
+    assert str(ratio([3.0], [2.0])) == "1.50 (no interval), n = 1"
+    assert str(difference([0.5], [0.75])) == "+0.2500 (no interval), n = 1"
+    assert str(ratio([3.0, 3.0], [2.0, 2.0])) == "1.50 [1.50, 1.50], n = 2"
+    assert str(difference([0.5, 0.5], [0.25, 0.25])) == "-0.2500 [-0.2500, -0.2500], n = 2"
+
+
 @pytest.mark.parametrize("bad", [[math.nan], [0.0], [-1.0], [math.inf], []])
 def test_a_ratio_of_no_figures_is_refused(bad):
     with pytest.raises(ValueError, match="positive figures"):

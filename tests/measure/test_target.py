@@ -130,6 +130,11 @@ def test_an_arm_that_misses_the_target_gives_a_bound(name):
     assert found.ratio.verdict == "slower"
 
 
+def test_a_bound_of_one_pair_has_no_interval():
+    found = time_to_target(experiment([run(1, [0.5])], [run(4, [0.8])]), "after")
+    assert str(found) == "at least 0.25 (no interval), n = 1"
+
+
 def test_a_bound_shows_only_one_direction():
     """At least 0.25 can be 10, and at most 4 can be 0.1."""
     found = time_to_target(experiment([run(1, [0.5])] * 3, [run(4, [0.8])] * 3), "after")
