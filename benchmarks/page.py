@@ -14,6 +14,7 @@ from mxopt.measure import Experiment, Ratio
 from mxopt.report import heading, plots, ratio_plots, results
 
 PLOT = "peers.png"
+LADDERS = "ladders"  # within a processor's folder: experiments of every lever that are kept
 LOADER_TARGET = 1.5
 GIGA = 1e9
 ABOUT = """# Benchmarks
@@ -143,10 +144,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
             parts += [f"### {found.title}", str(beside.arms(found, _share(known, case)))]
             if peer:
                 parts.append(beside.verdict(found, peer, STEPS[case]["target"]))
-            parts += [
-                "The effect of each lever, added to those before it:",
-                str(beside.ladder(found)),
-            ]
+            parts += _levers(found, known.get(f"{LADDERS}/{case}"), folder)
     for found in (known[name] for name in ALONE if name in known):
         parts += [f"### {found.title}", str(beside.arms(found))]
         if peer := best_peer(found):
@@ -182,6 +180,15 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
     return parts
 
 
+def _levers(found: Experiment, other: Experiment | None, folder: str) -> list[str]:
+    """Return the table of a case's levers, of another experiment of all of them if it exists."""
+    about = "The effect of each lever, added to those before it"
+    if other:
+        path = f"{folder}/{LADDERS}/{other.name}.jsonl"
+        about += f", in [an older experiment]({path}) that measured more of them"
+    return [f"{about}:", str(beside.ladder(other or found))]
+
+
 def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
     """Return for every comparison the ratio of mxopt's arm to the fastest peer."""
     best = {}
@@ -203,7 +210,11 @@ def _arm(found: Experiment) -> str:
 
 
 def _known(folder: Path) -> dict[str, Experiment]:
-    return {experiment.name: experiment for _, experiment in results.read_experiments(folder)}
+    """Return the experiments by their names; those in a folder below, by that and their names."""
+    return {
+        (path.parent.relative_to(folder) / experiment.name).as_posix(): experiment
+        for path, experiment in results.read_experiments(folder)
+    }
 
 
 def _grown(known: dict[str, Experiment]) -> list[Experiment]:

@@ -329,6 +329,20 @@ def test_a_lever_that_was_dropped_is_shown_and_is_not_the_last_arm():
     assert beside.ladder(found).rows[-1][:2] == ["huge", "pages: default → huge (dropped)"]
 
 
+def test_levers_are_shown_from_an_older_experiment_that_has_more_of_them():
+    def case(**speeds):
+        figures = {arm: {"samples_per_second": speed} for arm, speed in speeds.items()}
+        return measured("resnet", figures, figure="samples_per_second", better="higher")
+
+    short, long = case(before=1.0, threads=2.0), case(before=1.0, threads=2.0, static=3.0)
+    about, table = page._levers(short, None, "records/x")
+    assert about == "The effect of each lever, added to those before it:"
+    assert "| static |" not in table
+    about, table = page._levers(short, long, "records/x")
+    assert "(records/x/ladders/resnet.jsonl)" in about
+    assert "| static |" in table
+
+
 def test_an_arms_variables_are_set_before_anything_is_loaded(monkeypatch):
     monkeypatch.setenv("MXNET_A_SWITCH", "15")
 
