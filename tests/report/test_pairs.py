@@ -194,3 +194,7 @@ def test_a_page_says_how_many_intervals_exclude_one_by_chance(measured):
 
 def test_the_overview_of_the_report_shows_headline_pairs(measured):
     assert 'alt="ratios with their intervals"' in html.page(measured / "epyc")
+
+
+def test_a_page_of_single_runs_says_that_it_has_no_intervals():
+    assert "have no intervals" in results.multiplicity("1.50 (no interval), n = 1")
