@@ -172,7 +172,10 @@ def multiplicity(text: str) -> str:
     """Return how many intervals a text shows, and how many would exclude 1 by chance."""
     count = len(INTERVAL.findall(text))
     if not count:
-        return "These experiments have no intervals: they take at least two runs of each arm."
+        return (
+            "These experiments have no intervals: an interval takes a pair of arms with at least "
+            "two runs each."
+        )
     return (
         f"These experiments have {count} intervals. If nothing had any effect, about "
         f"{(1 - CONFIDENCE) * count:.0f} of them would still exclude 1 (or a difference of 0), "
