@@ -57,7 +57,9 @@ def seen_taps(F, x, *weights, dilations, mean: bool = False):
 
 
 def pointwise(F, x, weight):
-    """Return a 1 x 1 convolution at stride 1, by tiles (:func:`mxopt.kernels.multiplies_by_tiles`).
+    """Return a 1 x 1 convolution at stride 1.
+
+    The error is about that of float32, also by tiles (:func:`mxopt.kernels.multiplies_by_tiles`).
 
     Args:
         F: ``mxnet.ndarray`` or ``mxnet.symbol``.

@@ -79,6 +79,8 @@ CASES = [
     (winograd, [(2, 4, 0, 6), (3, 4, 3, 3)], (2, 3, 0, 6)),
     (winograd, [(2, 4, 5, 0), (3, 4, 3, 3)], (2, 3, 5, 0)),
     (seen_taps, [(0, 4, 5, 6), (2, 4, 1, 1), (3, 4, 3, 3)], (0, 3, 5, 6)),
+    (pointwise, [(0, 4, 5, 6), (3, 4, 1, 1)], (0, 3, 5, 6)),
+    (pointwise, [(2, 4, 0, 6), (3, 4, 1, 1)], (2, 3, 0, 6)),
     (pooled_convolution, [(0, 4, 5, 6), (3, 4, 3, 3), (3,)], (0, 3, 2, 3)),
     (pooled_convolution, [(2, 4, 1, 6), (3, 4, 3, 3), (3,)], (2, 3, 0, 3)),
     (dense, [(0, 7, 33), (20, 33), (20,)], (0, 7, 20)),
@@ -87,9 +89,6 @@ CASES = [
     (self_attention, [(0, 7, 96), (0,)], (0, 7, 32)),
     (attention, [(0, 7, 32), (0, 5, 64), (0,)], (0, 7, 32)),
 ]  # fmt: skip
-if kernels.multiplies_by_tiles():
-    CASES.append((pointwise, [(0, 4, 5, 6), (3, 4, 1, 1)], (0, 3, 5, 6)))
-    CASES.append((pointwise, [(2, 4, 0, 6), (3, 4, 1, 1)], (2, 3, 0, 6)))
 
 
 @pytest.mark.parametrize(("compute", "shapes", "output"), CASES)

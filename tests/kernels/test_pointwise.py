@@ -7,8 +7,8 @@ from mxnet import autograd, nd
 
 from mxopt import kernels
 
-if not kernels.available() or not kernels.multiplies_by_tiles():
-    pytest.skip("no compiler, or a processor without AMX", allow_module_level=True)
+if not kernels.available():
+    pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
 
 
 def drawn(*shape, seed=0):
@@ -59,8 +59,10 @@ def test_it_is_about_as_exact_as_float32():
         [np.sqrt(np.mean((found - true) ** 2)) for found, true in zip(each, exact)]
         for each in (computed(f, x, weight, head) for f in (nd.mxopt_pointwise, plain))
     )
+    # Without tiles, MXNet's error at sizes of a ResNet is the same; at this one it is smaller.
+    most = 1.25 if kernels.multiplies_by_tiles() else 3
     for own, other in zip(ours, theirs):
-        assert 0 < own < 1.25 * other
+        assert 0 < own < most * other
 
 
 def test_what_it_does_not_take_is_refused():

@@ -12,7 +12,7 @@ from mxopt import kernels
 from mxopt.kernels import build
 
 HERE = Path(__file__).parent
-PORTABLE = [
+MODULES = [
     "test_batch_norm.py",
     "test_convolutions.py",
     "test_cross_entropy.py",
@@ -21,12 +21,10 @@ PORTABLE = [
     "test_kernel_inputs.py",
     "test_no_samples.py",
     "test_normalize.py",
+    "test_pointwise.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
 ]
-MODULES = [*PORTABLE]
-if kernels.available() and kernels.multiplies_by_tiles():
-    MODULES.append("test_pointwise.py")
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
 
 
@@ -65,7 +63,7 @@ def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86")
 @pytest.mark.parametrize("instructions", ["haswell", "x86-64"])
-@pytest.mark.parametrize("module", PORTABLE)
+@pytest.mark.parametrize("module", MODULES)
 def test_without_avx512_and_without_avx(module, instructions, tmp_path):
     if not build.compiler():
         pytest.skip("no compiler")

@@ -1,19 +1,17 @@
-// 1 x 1 convolutions at stride 1, by the tiles of Intel's AMX: for each image a product of the weights,
-// (filters, channels), and the image, (channels, pixels), in float32 by three bfloat16 for each number.
-#include "tiles.h"
-
-#if defined(MXOPT_TILES)
+// 1 x 1 convolutions at stride 1: for each image a product of the weights, (filters, channels), and the
+// image, (channels, pixels), of float32 (factor.h).
+#include <omp.h>
 
 #include <algorithm>
 
+#include "factor.h"
 #include "operator.h"
 
 namespace mxopt {
 namespace {
 
-constexpr int kParts = 3;
 constexpr long kDepth = 512;    // channels, or pixels, that are packed at once,
-constexpr long kColumns = 256;  // and so many pixels, or channels, of each: some 0.8 MB
+constexpr long kColumns = 256;  // and so many pixels, or channels, of each: 0.5 to 0.8 MB
 constexpr long kRows = 512;     // rows of a product that a thread computes at once
 
 // `count` things in parts of at most `most`, which have nearly the same size, a multiple of 16.
@@ -46,7 +44,7 @@ void convolve(long images, long ins, long outs, long pixels, const float* x, Str
 #pragma omp parallel for schedule(dynamic) collapse(2)
   for (long task = 0; task < images * across.parts; ++task)
     for (long rows = 0; rows < down.parts; ++rows) {
-      static thread_local TiledRight<kParts> right;
+      static thread_local Right<3> right;
       const long image = task / across.parts, part = task % across.parts, some = across.length(part);
       const float* from = x + image * ins * pixels + across.from(part);
       float* out = to + (image * outs + down.from(rows)) * pixels + across.from(part);
@@ -61,13 +59,18 @@ void convolve(long images, long ins, long outs, long pixels, const float* x, Str
     }
 }
 
+// Computes the gradients of the weights; each thread some channels or, if there are more, filters.
 void weight_gradients(const Convolution& own, const float* x, const float* dout, float* dweight) {
-  const Parts across(own.channels, kColumns), down(own.filters, kRows);
+  const long threads = omp_get_max_threads();
+  const long share = (std::max({1L, own.channels, own.filters}) + threads - 1) / threads;
+  const bool by_rows = own.filters > own.channels;
+  const Parts across(own.channels, by_rows ? kColumns : std::min(kColumns, share));
+  const Parts down(own.filters, by_rows ? std::min(kRows, share) : kRows);
   if (own.images * own.pixels == 0) std::fill_n(dweight, own.filters * own.channels, 0.0f);
 #pragma omp parallel for schedule(dynamic) collapse(2)
   for (long part = 0; part < across.parts; ++part)
     for (long rows = 0; rows < down.parts; ++rows) {
-      static thread_local TiledRight<kParts> right;
+      static thread_local Right<3> right;
       const long some = across.length(part);
       float* const to = dweight + down.from(rows) * own.channels + across.from(part);
       for (long image = 0; image < own.images; ++image)
@@ -126,5 +129,3 @@ REGISTER_OP(mxopt_pointwise)
     .setInferShape(shapes);
 
 }  // namespace mxopt
-
-#endif  // AMX

@@ -20,16 +20,17 @@ from mxopt.methods.graph_rewrites.graph import (
 NORM, POINTWISE = "mxopt_batch_norm", "mxopt_pointwise"
 # What batch norms follow that are computed by a kernel.
 _PLAIN = (POINTWISE, "mxopt_winograd", "mxopt_seen_taps")
-# Convolutions of fewer channels or filters are left to MXNet's operator.
-LEAST = 64
+# Convolutions of fewer channels or filters are left to MXNet's operator; without Intel's AMX also
+# those that have fewer than WIDE of both.
+LEAST, WIDE = 64, 512
 
 
 def plain_layout(graph: Graph, node: Node):
     """Compute a 1 x 1 convolution or a batch norm, and the sum and the ReLU after it, by a kernel.
 
-    The convolution's kernel multiplies by the tiles of Intel's AMX, and is used where there are
-    any. A batch norm is computed by the kernel after other kernels, and with its ReLU also before
-    them; the sum of two batch norms is one kernel, so that neither is kept.
+    The convolution's kernel multiplies by the tiles of Intel's AMX where there are any. A batch
+    norm is computed by the kernel after other kernels, and with its ReLU also before them; the sum
+    of two batch norms is one kernel, so that neither is kept.
 
     Args:
         graph: graph that new nodes are added to.
@@ -56,7 +57,7 @@ def _pointwise(graph: Graph, node: Node):
     weight = parameters[0]
     made = graph.add(POINTWISE, f"{node.name}_pointwise", data, graph.for_kernel(weight))
     filters, channels = graph.shapes[weight][:2]
-    return made, "1 x 1 convolutions by AMX", f"{channels} to {filters} channels"
+    return made, "1 x 1 convolutions by a kernel", f"{channels} to {filters} channels"
 
 
 def _suits_pointwise(graph: Graph, own: dict, parameters: list[Output]) -> bool:
@@ -67,7 +68,7 @@ def _suits_pointwise(graph: Graph, own: dict, parameters: list[Output]) -> bool:
     ones = all(tuple(own.get(name) or (1, 1)) == (1, 1) for name in ("kernel", "stride"))
     if not ones or any(own.get("pad") or ()) or min(shape[:2]) < LEAST:
         return False
-    return kernels.multiplies_by_tiles()
+    return kernels.multiplies_by_tiles() or max(shape[:2]) >= WIDE
 
 
 def _norm(graph: Graph, node: Node):
