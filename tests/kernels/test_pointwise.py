@@ -38,6 +38,7 @@ def computed(compute, x, weight, head):
         (3, 33, 20, 13, 31),
         (1, 600, 530, 5, 4),  # more channels and filters than are computed at once,
         (2, 40, 30, 30, 41),  # and more pixels
+        (2, 20, 70, 6, 5),  # more filters than channels: each thread has some of them
     ],
 )
 def test_it_computes_what_mxnets_operator_does(images, channels, filters, rows, columns):
