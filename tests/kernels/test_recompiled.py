@@ -1,4 +1,4 @@
-"""The kernels' own tests once more, compiled in other ways."""
+"""The kernels' own tests once more, by several threads and compiled in other ways."""
 
 import os
 import platform
@@ -34,14 +34,27 @@ def _library(name: str) -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _passes(module: str, folder: Path, options: str, **environment) -> None:
-    """Run a module of tests with kernels compiled with more options."""
-    environment = {**os.environ, "CXXFLAGS": options, "MXOPT_CACHE": str(folder), **environment}
-    command = [sys.executable, "-m", "pytest", str(HERE / module), "-p", "no:cacheprovider"]
+def _passes(*modules: str, **environment) -> None:
+    """Run modules of tests in another process."""
+    paths = [str(HERE / module) for module in modules]
+    command = [sys.executable, "-m", "pytest", *paths, "-p", "no:cacheprovider"]
+    environment = {**os.environ, **environment}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
+
+
+def _recompiled(module: str, folder: Path, options: str, **environment) -> None:
+    """Run a module of tests with kernels compiled with more options."""
+    _passes(module, CXXFLAGS=options, MXOPT_CACHE=str(folder), **environment)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_by_three_threads():
+    # Tests have one thread each, since several run at the same time.
+    _passes(*MODULES, OMP_NUM_THREADS="3", OMP_WAIT_POLICY="passive")
 
 
 @pytest.mark.slow
@@ -50,7 +63,7 @@ def _passes(module: str, folder: Path, options: str, **environment) -> None:
 def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
     if not build.compiler() or not os.path.isabs(_library("libasan.so")):
         pytest.skip("no compiler with AddressSanitizer")
-    _passes(
+    _recompiled(
         module,
         tmp_path,
         SANITIZED,
@@ -67,7 +80,7 @@ def test_nothing_outside_of_an_array_is_read_or_written(module, tmp_path):
 def test_without_avx512_and_without_avx(module, instructions, tmp_path):
     if not build.compiler():
         pytest.skip("no compiler")
-    _passes(module, tmp_path, f"-march={instructions} -Wno-psabi")
+    _recompiled(module, tmp_path, f"-march={instructions} -Wno-psabi")
 
 
 @pytest.mark.slow
@@ -84,4 +97,4 @@ def test_a_static_libstdcxx_stays_inside(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not kernels.multiplies_by_tiles(), reason="a processor without AMX")
 def test_without_tiles(tmp_path):
-    _passes("test_dense.py", tmp_path, "-mno-amx-tile")
+    _recompiled("test_dense.py", tmp_path, "-mno-amx-tile")
