@@ -145,8 +145,7 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
         arm: name of mxopt's arm; the last one if None.
     """
     last = arm or last_arm(found)
-    ratio, memory = found.ratio(last, peer), "peak_memory_bytes"
-    more = found.median(last, memory) / found.median(peer, memory)
+    ratio, more = found.ratio(last, peer), memory_ratio(found, last, peer)
     words = f"`{last}` relative to the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
     again = getattr(found, "again", "")
     noise = found.ratio(last, again) if again in found.arms and again.startswith(last) else None
@@ -158,6 +157,18 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
         words += f" Memory: {more:.2f} times the peer's"
         words += f"; target 1: {'not ' * (more > 1)}met." if target is not None else "."
     return words
+
+
+def memory_ratio(found: Experiment, arm: str, peer: str) -> float:
+    """Return an arm's peak memory relative to a peer's; NaN if one was not measured.
+
+    Args:
+        found: the experiment.
+        arm: name of mxopt's arm.
+        peer: name of the peer's arm.
+    """
+    figure = "peak_memory_bytes"
+    return found.median(arm, figure) / found.median(peer, figure)
 
 
 def outcome(ratio: Ratio, target: float) -> str:

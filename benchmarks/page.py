@@ -10,12 +10,18 @@ from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
 from mxopt import report
 from mxopt.core import atomic
-from mxopt.measure import Experiment, Ratio
+from mxopt.measure import Experiment
 from mxopt.report import heading, plots, ratio_plots, results
 
 PLOT = "peers.png"
 LADDERS = "ladders"  # within a processor's folder: experiments of every lever that are kept
-LOADER_TARGET = 1.5
+COMPARED = (*STEPS, *ALONE, "garments", "epochs", "loader")
+# How many times faster than the fastest peer mxopt is meant to be.
+TARGETS = {
+    **{name: case["target"] for name, case in STEPS.items()},
+    "garments": EPOCH["target"],
+    "loader": 1.5,
+}
 GIGA = 1e9
 ABOUT = """# Benchmarks
 
@@ -42,6 +48,9 @@ is thus chosen by its result, in PyTorch's favour; if it is faster than mxopt, t
 the unmodified network's forward pass, as counted by PyTorch) divided by the highest rate that a
 library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
 counted; padding of sentences is not, except in records that have no arm `packed`."""
+ABOUT_FASTEST = """How many times faster mxopt's last arm is than the fastest peer [95 %], and its
+peak memory relative to that peer's, which is meant to be at most 1. Below, each processor's section
+names the arms."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
 that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The
@@ -58,20 +67,18 @@ product within PyTorch, which has no gradient. MKL's own variables `MKL_DEBUG_CP
 
 
 def write(folder: Path) -> Path:
-    """Write the page and its plots beside a folder's ``records``, and return the page's path."""
-    for home in processors(folder / "records"):
-        known = _known(home)
-        drawn, best = {}, beside_peers(known)
-        if best:
-            title = "mxopt's last arm and the fastest PyTorch arm"
-            drawn[PLOT] = ratio_plots.intervals(best, title)
-        if grown := _grown(known):
-            drawn[growth.PLOT] = growth.plot(grown)
-        if "roofline" in known:
-            drawn[roofline.PLOT] = roofline.plot(known["roofline"])
-        for name, figure in drawn.items():
-            figure.savefig(home / name, dpi=plots.DPI, bbox_inches="tight")
-    atomic.replace_text(folder / "README.md", text(folder / "records"))
+    """Write the page, and its plots among a folder's ``records``, and return the page's path."""
+    home = folder / "records"
+    known = _every(home)
+    drawn = {home / PLOT: _beside_each_other(known)} if _compared(known) else {}
+    for own, experiments in known.items():
+        if grown := _grown(experiments):
+            drawn[own / growth.PLOT] = growth.plot(grown)
+        if "roofline" in experiments:
+            drawn[own / roofline.PLOT] = roofline.plot(experiments["roofline"])
+    for path, figure in drawn.items():
+        figure.savefig(path, dpi=plots.DPI, bbox_inches="tight")
+    atomic.replace_text(folder / "README.md", text(home))
     return folder / "README.md"
 
 
@@ -82,29 +89,62 @@ def processors(folder: Path) -> list[Path]:
 
 def text(folder: Path) -> str:
     """Return the page's Markdown, computed from the records below a folder."""
-    homes = processors(folder)
-    known = {home: _known(home) for home in homes}
-    compared = [found for each in known.values() for found in _compared(each)]
-    parts = [ABOUT, "## Beside the fastest peer", str(_summary(known)),
-             "## What PyTorch is given", given.ALWAYS, given.legend(),
-             str(given.table(compared))]  # fmt: skip
-    for home in homes:
-        parts += _processor(known[home], f"{folder.name}/{home.name}")
+    known = _every(folder)
+    compared = _compared(known)
+    parts = [ABOUT]
+    if compared:
+        parts += ["## Beside the fastest peer", f"![mxopt and PyTorch]({folder.name}/{PLOT})",
+                  ABOUT_FASTEST, str(_summary(known))]  # fmt: skip
+    every = [found for row in compared.values() for found in row if found]
+    parts += ["## What PyTorch is given", given.ALWAYS, given.legend(), str(given.table(every))]
+    for home, experiments in known.items():
+        parts += _processor(experiments, f"{folder.name}/{home.name}")
     return "\n\n".join(parts) + "\n"
 
 
+def _compared(known: dict[Path, dict[str, Experiment]]) -> dict[str, list[Experiment | None]]:
+    """Return the comparisons with PyTorch by name: each processor's experiment, or None."""
+    found = {
+        name: [each[name] if name in each and best_peer(each[name]) else None
+               for each in known.values()]
+        for name in COMPARED
+    }  # fmt: skip
+    return {name: row for name, row in found.items() if any(row)}
+
+
 def _summary(known: dict[Path, dict[str, Experiment]]) -> report.Table:
-    """Return a table of every comparison with the fastest peer, for each processor."""
-    rows = []
-    for each in known.values():
-        for found in _compared(each):
-            if peer := best_peer(found):
-                arm = _arm(found)
-                ratio = found.ratio(arm, peer)
-                rows.append([_machine(each)[0], found.title, arm, peer, str(ratio), ratio.verdict])
-    columns = ["processor", "what is trained or read", "arm of mxopt", "fastest peer",
-               "times faster [95 %]", "verdict"]  # fmt: skip
+    """Return a table of every comparison with the fastest peer: a column for each processor."""
+    rows = [[_title(found), str(TARGETS.get(name, "")), *map(_outcome, found)]
+            for name, found in _compared(known).items()]  # fmt: skip
+    columns = ["what is trained or read", "target", *_names(known)]
     return report.Table(columns, rows)
+
+
+def _outcome(found: Experiment | None) -> str:
+    """Return mxopt's speed and memory relative to the fastest peer, as a cell of a table."""
+    if not found:
+        return "not measured"
+    arm, peer = _arm(found), best_peer(found)
+    ratio, memory = found.ratio(arm, peer), beside.memory_ratio(found, arm, peer)
+    return f"{ratio}: {ratio.verdict}" + f"; memory {memory:.2f}" * (memory > 0)
+
+
+def _beside_each_other(known: dict[Path, dict[str, Experiment]]):
+    """Plot every ratio to the fastest peer, those of all processors beside each other."""
+    ratios = {
+        _title(row): [found and found.ratio(_arm(found), best_peer(found)) for found in row]
+        for row in _compared(known).values()
+    }
+    title = "mxopt's last arm and the fastest PyTorch arm"
+    return ratio_plots.beside_each_other(_names(known), ratios, title)
+
+
+def _title(row: list[Experiment | None]) -> str:
+    return next(found.title for found in row if found)
+
+
+def _names(known: dict[Path, dict[str, Experiment]]) -> list[str]:
+    return [_machine(each)[0] for each in known.values()]
 
 
 def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
@@ -126,10 +166,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
         folder: its folder, as the page links to it.
     """
     name, machine = _machine(known)
-    parts = [f"## {name}"]
-    if beside_peers(known):
-        parts.append(f"![mxopt and PyTorch]({folder}/{PLOT})")
-    parts.append("\n".join(machine))
+    parts = [f"## {name}", "\n".join(machine)]
     if "ceiling" in known:
         parts += [
             "### The ceiling",
@@ -143,7 +180,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
             found, peer = known[case], best_peer(known[case])
             parts += [f"### {found.title}", str(beside.arms(found, _share(known, case)))]
             if peer:
-                parts.append(beside.verdict(found, peer, STEPS[case]["target"]))
+                parts.append(beside.verdict(found, peer, TARGETS[case]))
             parts += _levers(found, known.get(f"{LADDERS}/{case}"), folder)
     for found in (known[name] for name in ALONE if name in known):
         parts += [f"### {found.title}", str(beside.arms(found))]
@@ -153,7 +190,7 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
         found = known["garments"]
         parts += [f"### {found.title}", ABOUT_GARMENTS, str(beside.arms(found))]
         if peer := best_peer(found):
-            parts.append(beside.verdict(found, peer, EPOCH["target"]))
+            parts.append(beside.verdict(found, peer, TARGETS["garments"]))
     if "epochs" in known:
         parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
     if resized := [known[name] for name in sizes.SIZES if name in known]:
@@ -189,24 +226,14 @@ def _levers(found: Experiment, other: Experiment | None, folder: str) -> list[st
     return [f"{about}:", str(beside.ladder(other or found))]
 
 
-def beside_peers(known: dict[str, Experiment]) -> dict[str, Ratio]:
-    """Return for every comparison the ratio of mxopt's arm to the fastest peer."""
-    best = {}
-    for found in _compared(known):
-        if peer := best_peer(found):
-            best[f"{found.title}: {_arm(found)}"] = found.ratio(_arm(found), peer)
-    return best
-
-
-def _compared(known: dict[str, Experiment]) -> list[Experiment]:
-    return [
-        known[name] for name in (*STEPS, *ALONE, "garments", "epochs", "loader") if name in known
-    ]
-
-
 def _arm(found: Experiment) -> str:
     """Return mxopt's arm that is compared with the peers."""
     return (_reader if found.name == "loader" else last_arm)(found)
+
+
+def _every(folder: Path) -> dict[Path, dict[str, Experiment]]:
+    """Return each processor's folder of records, and its experiments by their names."""
+    return {home: _known(home) for home in processors(folder)}
 
 
 def _known(folder: Path) -> dict[str, Experiment]:
@@ -242,7 +269,7 @@ def _loader(found: Experiment) -> list[str]:
     table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
     if not peer:
         return [table]
-    verdict = beside.verdict(found, peer, LOADER_TARGET, _reader(found))
+    verdict = beside.verdict(found, peer, TARGETS["loader"], _reader(found))
     peers = (options["peer"] for options in found.arm_options.values() if options.get("peer"))
     fair = any("one_thread" in given.of(each) for each in peers)
     notes = [] if fair else [BUSY]

@@ -33,15 +33,15 @@ def beside_each_other(names: list[str], ratios: dict[str, list[Ratio | None]], t
         ratios: by the label of their line, a ratio for each machine, or None.
         title: title of the plot.
     """
-    figure, axes = plots.new_axes(0.35 * len(ratios) + 1.3)
+    figure, axes = plots.new_axes((0.15 + 0.1 * len(names)) * len(ratios) + 1.3)
     for place, name in enumerate(names):
-        label, apart = name, 0.3 * (place - (len(names) - 1) / 2) / max(len(names) - 1, 1)
+        label, apart = name, 0.6 / len(names) * (place - (len(names) - 1) / 2)
         for row, found in enumerate(ratios.values()):
             if found[place]:
                 _interval(axes, row + apart, found[place], label=label, color=plots.COLOURS[place],
                           marker=plots.MARKERS[place], markersize=5)  # fmt: skip
                 label = None
-    axes.legend(fontsize="small", loc="upper right", frameon=False)
+    figure.legend(fontsize="small", loc="outside lower right", ncols=2, frameon=False)
     _times_better(axes, list(ratios), title)
     return figure
 

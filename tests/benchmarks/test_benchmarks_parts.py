@@ -120,7 +120,19 @@ def epochs_found():
 
 def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
     assert beside.best_peer(epochs_found()) == "quick"
-    assert str(next(iter(page.beside_peers({"epochs": epochs_found()}).values()))).startswith("2.0")
+    assert page._outcome(epochs_found()).startswith("2.00")
+
+
+def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
+    monkeypatch.setattr(page, "_machine", lambda known: (f"{len(known)} experiments", []))
+    known = {Path("a"): {"epochs": epochs_found()},
+             Path("b"): {"epochs": epochs_found(), "loader": loader_found()}}  # fmt: skip
+    table = page._summary(known)
+    assert table.columns[2:] == ["1 experiments", "2 experiments"]
+    (_, no_target, *both), (_, target, missing, alone) = table.rows
+    assert (no_target, target, missing) == ("", "1.5", "not measured")
+    assert [cell[:4] for cell in (*both, alone)] == ["2.00", "2.00", "1.50"]
+    assert [cell.endswith("; memory 1.00") for cell in (*both, alone)] == [True, True, False]
 
 
 def test_a_lucky_median_makes_no_fastest_peer():
@@ -256,17 +268,21 @@ def test_the_page_has_a_row_for_each_thing_tried():
     assert row[4] == "1 → 2 MiB"
 
 
-def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
+def loader_found():
     speeds = {"workers": 150.0, "cached": 900.0, "torch": 100.0}
     figures = {arm: {"samples_per_second": speed, "first_epoch_seconds": 1.0}
                for arm, speed in speeds.items()}  # fmt: skip
     plans = {arm: Plan(preprocess="cached" if arm == "cached" else "lazy") for arm in speeds}
-    found = measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
-                     figure="samples_per_second", better="higher")  # fmt: skip
+    return measured("loader", figures, {"torch": {"peer": {"workers": 0}}}, plans=plans,
+                    figure="samples_per_second", better="higher")  # fmt: skip
+
+
+def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
+    found = loader_found()
     _, verdict, *notes = page._loader(found)
     assert "`workers` relative to the fastest peer (`torch`): 1.50" in verdict
     assert notes == [page.BUSY, page.SHORT]
-    assert [str(ratio)[:4] for ratio in page.beside_peers({"loader": found}).values()] == ["1.50"]
+    assert page._outcome(found).startswith("1.50")
 
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
