@@ -114,13 +114,13 @@ def _compared(known: dict[Path, dict[str, Experiment]]) -> dict[str, list[Experi
 
 def _summary(known: dict[Path, dict[str, Experiment]]) -> report.Table:
     """Return a table of every comparison with the fastest peer: a column for each processor."""
-    rows = [[_title(found), str(TARGETS.get(name, "")), *map(_outcome, found)]
+    rows = [[_title(found), str(TARGETS.get(name, "")), *map(_cell, found)]
             for name, found in _compared(known).items()]  # fmt: skip
     columns = ["what is trained or read", "target", *_names(known)]
     return report.Table(columns, rows)
 
 
-def _outcome(found: Experiment | None) -> str:
+def _cell(found: Experiment | None) -> str:
     """Return mxopt's speed and memory relative to the fastest peer, as a cell of a table."""
     if not found:
         return "not measured"

@@ -120,7 +120,7 @@ def epochs_found():
 
 def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
     assert beside.best_peer(epochs_found()) == "quick"
-    assert page._outcome(epochs_found()).startswith("2.00")
+    assert page._cell(epochs_found()).startswith("2.00")
 
 
 def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
@@ -282,7 +282,7 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
     _, verdict, *notes = page._loader(found)
     assert "`workers` relative to the fastest peer (`torch`): 1.50" in verdict
     assert notes == [page.BUSY, page.SHORT]
-    assert page._outcome(found).startswith("1.50")
+    assert page._cell(found).startswith("1.50")
 
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
