@@ -14,7 +14,7 @@ from mxopt.cli import launch
 THREADS = {"cpu_threads": machine.cpu().physical_cores}
 STATIC, INTEL = {"hybridize": "static"}, {"openmp": "intel"}
 KEEP, HUGE = {"allocator": "keep"}, {"pages": "huge"}
-SERIAL = {"copies": "serial"}
+SERIAL, FUSED = {"copies": "serial"}, {"updates": "fused"}
 # What `mxopt launch` sets in addition to threads, and what was measured as well and is not set.
 LAUNCH, LAUNCH_DROPPED = {"launch-copies": SERIAL, "launch": launch.SWITCHES}, {"launch-huge": HUGE}
 
@@ -43,6 +43,7 @@ STEPS = {
             "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "copies": SERIAL,
             "kernels": {"graph_rewrites": "usual+fewer_products+plain_layout"},
+            "fused-updates": FUSED,
             # Both for memory, which is not to be above the peer's.
             "released": {"gradients": "released"},
             "returned": {"allocator": "return"},
@@ -104,6 +105,7 @@ STEPS = {
                 "grad_accumulation": 1,
             },
             "copies": SERIAL,
+            "fused-updates": FUSED,
             "packed": {"packed": True},
         },
         "dropped": {"huge": HUGE, "openmp": INTEL},
@@ -143,12 +145,27 @@ ALONE = {
         "peers": {},
         "headline": "padded",
     },
+    "transformer-updates": {
+        "title": "The same Transformer, parameters updated by MXNet's operators and by a kernel",
+        "case": "transformer",
+        "changes": {"mxnet": {"updates": "mxnet"}, "fused": {}},
+        "peers": {},
+        "headline": "mxnet",
+    },
     "resnet-updates": {
         "title": "The same ResNet-50, its parameters updated four in a call and one by one",
         "case": "resnet",
+        "base": {"updates": "mxnet"},
         "changes": {"four": {"aggregation": None}, "one": {}},
         "peers": {},
         "headline": "four",
+    },
+    "resnet-fused-updates": {
+        "title": "The same ResNet-50, parameters updated by MXNet's operators and by a kernel",
+        "case": "resnet",
+        "changes": {"mxnet": {"updates": "mxnet"}, "fused": {}},
+        "peers": {},
+        "headline": "mxnet",
     },
     "resnet-layout": {
         "title": "The same ResNet-50, its batch norms by oneDNN and by a kernel",

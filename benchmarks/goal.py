@@ -52,11 +52,16 @@ GOAL = {
     },
     "headline": "tuned",
 }
-# One epoch with all levers but the last, by MXNet's operators and by a kernel, beside all peers.
+# One epoch with all levers but the last, by MXNet's operators, then by kernels, each added to those
+# before, beside all peers.
 EPOCH = {
     "title": "One epoch of Fashion-MNIST, batches of 256",
     "base": {"epochs": 1, **SERIAL},
-    "changes": {"operators": {}, "kernel": {"graph_rewrites": "usual+pooled_convolution"}},
+    "changes": {
+        "operators": {},
+        "kernel": {"graph_rewrites": "usual+pooled_convolution"},
+        "updates": {"updates": "fused"},
+    },
     "target": 1.3,
 }
 
@@ -162,7 +167,7 @@ def part(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure an epoch of the garments' network without and with its kernel, and the peers.
+    """Measure an epoch of the garments' network without and with kernels, and the peers.
 
     Args:
         name: name of the part.
@@ -170,21 +175,22 @@ def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
         folder: folder of experiments.
     """
     base, options = _one_epoch()
-    arms = {arm: base.replace(**change) for arm, change in EPOCH["changes"].items()}
-    first, last = arms
+    arms = _changed(base)
+    names = list(arms)
+    last = names[-1]
     own = dict.fromkeys(arms, options)
     for peer, given in GOAL["peers"].items():
         arms[peer], own[peer] = base, {**options, "peer": {"given": given}}
     return measure.interleave(
         name, WORK, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
         title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
-        pairs=[(first, last), *((peer, last) for peer in GOAL["peers"])],
+        pairs=[*zip(names, names[1:]), *((peer, last) for peer in GOAL["peers"])],
         headline=[(GOAL["headline"], last)],
     )  # fmt: skip
 
 
 def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
-    """Measure an epoch with its kernel, and peers, at other sizes of a batch.
+    """Measure an epoch with all kernels, and peers, at other sizes of a batch.
 
     Args:
         name: name of the part.
@@ -196,7 +202,8 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
     arms, arm_options, pairs = {}, {}, []
     for size, change in own["sizes"].items():
         plan = base.replace(**change)
-        arms[size], arm_options[size] = plan.replace(**EPOCH["changes"]["kernel"]), options
+        *_, arms[size] = _changed(plan).values()
+        arm_options[size] = options
         for peer in own["peers"]:
             arm = f"{size}-{peer}"
             arms[arm], arm_options[arm] = plan, {**options, "peer": {"given": GOAL["peers"][peer]}}
@@ -206,6 +213,14 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
         title=own["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
         pairs=pairs,
     )  # fmt: skip
+
+
+def _changed(plan: Plan) -> dict[str, Plan]:
+    """Return a plan with the first of the changes, with the first two, and so on, by name."""
+    plans = {}
+    for name, change in EPOCH["changes"].items():
+        plans[name] = plan = plan.replace(**change)
+    return plans
 
 
 def _one_epoch() -> tuple[Plan, dict]:

@@ -120,7 +120,9 @@ class Plan:
         optimizer: ``sgd``, ``adam``, or for large batches ``lars`` (You et al., 2017: SGD with a
             rate for each layer) or ``lamb`` (You et al., 2020: Adam with a rate for each layer).
         aggregation: number of parameters that one call of SGD, LARS or LAMB updates, up to 45;
-            ``None`` is MXNet's default, 4 (LAMB: 45).
+            ``None`` is MXNet's default, 4 (LAMB: 45); with ``updates="fused"`` all of them.
+        updates: ``mxnet``, or ``fused`` for an operator of mxopt's kernels, which updates all
+            parameters in one call (SGD and Adam, in float32 on a CPU).
         batch_size: samples for each step, over all devices of all processes.
         learning_rate: learning rate of the optimizer.
         momentum: momentum of SGD and LARS.
@@ -188,6 +190,7 @@ class Plan:
     batch_size: int = at_least(1, 4)
     optimizer: str = choice("sgd", "adam", "lars", "lamb")
     aggregation: int | None = at_least(1, None)
+    updates: str = choice("mxnet", "fused")
     learning_rate: float = at_least(0, 0.1)
     momentum: float = at_least(0, 0.0)
     beta2: float = at_least(0, 0.98)

@@ -19,6 +19,7 @@ from mxopt.methods.engine import Engine
 from mxopt.methods.ensembles import Ensembles
 from mxopt.methods.exponential_moving_average import ExponentialMovingAverage
 from mxopt.methods.fused_loss import FusedLoss
+from mxopt.methods.fused_updates import FusedUpdates
 from mxopt.methods.gradient_accumulation import GradientAccumulation
 from mxopt.methods.gradient_clipping import GradientClipping
 from mxopt.methods.gradient_clipping_by_value import GradientClippingByValue
@@ -94,6 +95,7 @@ METHODS: tuple[type[Method], ...] = (
     GradientClipping,
     GradientClippingByValue,
     GradientAccumulation,
+    FusedUpdates,
     Pruning,  # before averages, which are then of pruned weights
     WeightAveraging,
     ExponentialMovingAverage,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mxnet import gluon
 
 from mxopt.core.plan import Plan
+from mxopt.methods import fused_updates
 from mxopt.methods.kvstore import stores
 from mxopt.methods.precision.amp import Float32
 
@@ -33,4 +34,7 @@ def make_trainer(
     }
     options = {"learning_rate": plan.learning_rate, "wd": plan.weight_decay}
     options.update(own[plan.optimizer], **precision.optimizer_options)
-    return kvstore.trainer(net.collect_params(), plan.optimizer, options)
+    name = plan.optimizer
+    if plan.updates == "fused":
+        name = fused_updates.OPTIMIZERS[name].__name__
+    return kvstore.trainer(net.collect_params(), name, options)

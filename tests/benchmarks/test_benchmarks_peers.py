@@ -63,9 +63,11 @@ def test_a_switch_alone_is_measured_beside_the_last_arm_and_its_peers(monkeypatc
     last = asked(monkeypatch, parts._step, own["case"], every=True)
     name = list(case["levers"])[-1]
     unchanged = next(arm for arm, change in own["changes"].items() if not change)
-    assert found["arms"][unchanged] == last["arms"][name]
     base = own.get("base", {})
-    assert found["arm_options"][unchanged] == {**last["arm_options"][name], **base}
+    switches = {key: value for key, value in base.items() if key in Plan.__dataclass_fields__}
+    changed_options = {key: value for key, value in base.items() if key not in switches}
+    assert found["arms"][unchanged] == last["arms"][name].replace(**switches)
+    assert found["arm_options"][unchanged] == {**last["arm_options"][name], **changed_options}
     [(first, one), (second, other)] = own["changes"].items()
     changed = found["arms"][first].diff(found["arms"][second]).keys() | {
         key for key in {**one, **other}

@@ -67,20 +67,22 @@ def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
     assert {name for given in GOAL["peers"].values() for name in given} <= GIVEN.keys()
 
 
-def test_an_epoch_is_measured_with_one_switch_and_beside_every_peer(monkeypatch):
+def test_an_epoch_is_measured_switch_by_switch_and_beside_every_peer(monkeypatch):
     found = {}
     monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
     goal.epoch("garments", 8, Path("nowhere"))
-    operators, kernel, *peers = found["arms"]
+    operators, kernel, updates, *peers = found["arms"]
     assert peers == list(GOAL["peers"])
     assert list(found["arms"][operators].diff(found["arms"][kernel])) == ["graph_rewrites"]
+    assert list(found["arms"][kernel].diff(found["arms"][updates])) == ["updates"]
     assert {found["arms"][arm].epochs for arm in found["arms"]} == {1}
     for peer in peers:
         assert found["arm_options"][peer] == {
-            **found["arm_options"][kernel], "peer": {"given": GOAL["peers"][peer]},
+            **found["arm_options"][updates], "peer": {"given": GOAL["peers"][peer]},
         }  # fmt: skip
         assert found["arms"][peer] == found["arms"][operators]
-    assert set(found["pairs"]) == {(arm, kernel) for arm in (operators, *peers)}
+    ours = {(operators, kernel), (kernel, updates)}
+    assert set(found["pairs"]) == ours | {(peer, updates) for peer in peers}
 
 
 def reached(at, accuracy=0.92, status="ok"):

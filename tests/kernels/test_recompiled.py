@@ -24,6 +24,7 @@ MODULES = [
     "test_pointwise.py",
     "test_pooled_convolution.py",
     "test_transformer_kernels.py",
+    "test_updates.py",
 ]
 SANITIZED = "-fsanitize=address,undefined -fno-sanitize-recover=all -g -O1"
 

@@ -171,28 +171,32 @@ class DeviceLoader:
         )
 
     def __iter__(self):
-        orders = [
-            epoch_order(len(arrays[0]), self._shuffle, self._seed, self.epoch)
-            for arrays in self._resident
-        ]
+        orders = [self._order(arrays[0]) for arrays in self._resident]
         begin, self.epoch, self.step = self.step, self.epoch + 1, 0
         for step in range(begin, len(self)):
             shards, size = [], 0
             for arrays, order, share in zip(self._resident, orders, self._shares):
-                rows = order[step * share : (step + 1) * share]
+                rows = range(step * share, min((step + 1) * share, len(order)))
                 size += len(rows)
                 own = self._share.of(rows)
-                if len(own):
-                    shards.append(_taken(arrays, own))
+                if own:
+                    shards.append(_taken(arrays, order[own.start : own.stop]))
             idle = not shards
             shards = shards or [_taken(self._resident[0], orders[0][:1])]
             yield Batch(_finished(shards, self._finish), size, idle)
 
+    def _order(self, array: nd.NDArray) -> nd.NDArray:
+        """Return the epoch's order of an array's rows, on its context.
 
-def _taken(arrays: tuple, rows) -> tuple:
-    """Return rows of arrays, on the context of the arrays."""
-    index = nd.array(rows, ctx=arrays[0].context, dtype="int32")
-    return tuple(nd.take(array, index) for array in arrays)
+        It is copied once: MXNet waits for running operators before it fills an array.
+        """
+        order = epoch_order(len(array), self._shuffle, self._seed, self.epoch)
+        return nd.array(order, ctx=array.context, dtype="int32")
+
+
+def _taken(arrays: tuple, rows: nd.NDArray) -> tuple:
+    """Return rows of arrays."""
+    return tuple(nd.take(array, rows) for array in arrays)
 
 
 def _finished(shards: list[tuple], finish: Callable | None) -> list[tuple]:

@@ -24,10 +24,11 @@ class OptimizerAggregation(Method):
         if plan.aggregation > MOST:
             raise PlanError(f"aggregation={plan.aggregation} is more than MXNet takes; the largest "
                             f"is {MOST}")  # fmt: skip
-        if plan.optimizer == "adam":
+        if plan.optimizer == "adam" and plan.updates == "mxnet":
             raise PlanError(
                 f"aggregation={plan.aggregation} does nothing with optimizer=adam, which updates "
-                "one parameter at a time; leave it out, or take sgd, lars or lamb"
+                "one parameter at a time; leave it out, or take updates='fused', sgd, lars or "
+                "lamb"
             )
 
     @classmethod

@@ -1,0 +1,50 @@
+"""Fused updates: all parameters updated by one operator, several elements at a time."""
+
+from mxopt.core.errors import PlanError
+from mxopt.methods.method import Method, exports
+
+
+class FusedUpdates(Method):
+    """Has the trainer take an optimizer of :mod:`mxopt.methods.fused_updates.optimizers`."""
+
+    switches = ("updates",)
+
+    @classmethod
+    def check(cls, plan):
+        """Check that there is such an optimizer.
+
+        Raises:
+            PlanError: there is none for this optimizer, for float16, or on a GPU.
+        """
+        if plan.updates == "mxnet":
+            return
+        if plan.optimizer not in ("sgd", "adam"):
+            raise PlanError(
+                f"updates='fused' has no operator for optimizer={plan.optimizer!r}; "
+                "take sgd or adam, or leave it out"
+            )
+        if plan.precision == "float16":
+            raise PlanError(
+                "updates='fused' updates weights in float32, and precision='float16' has "
+                "others; leave one of them out"
+            )
+        if plan.device_kind == "gpu":
+            raise PlanError(
+                f"updates='fused' is for CPUs; with devices={plan.devices!r} leave it out"
+            )
+
+    def before_training(self, run):
+        """Compile and register the operators, before anything else is computed.
+
+        Raises:
+            DeviceError: they cannot be compiled or loaded here.
+        """
+        if run.plan.updates == "fused":
+            from mxopt import kernels
+
+            kernels.load()
+
+
+__getattr__ = exports(
+    __name__, **dict.fromkeys(("FusedSGD", "FusedAdam", "OPTIMIZERS"), "optimizers")
+)
