@@ -27,9 +27,10 @@ ABOUT = f"""Operators of the second epoch, run one by one, forward and backward 
 arithmetic and the bytes of their arrays are counted in the graph of the forward pass and taken
 {PASSES} times. The *bound* is the time that these need at the highest rates measured on this
 machine, of a matrix product and of an update of large arrays by SGD; operators without a bound are
-not in that graph, such as the optimizer's. A rewritten graph has no bounds: it does the counted work
-in other operators, or not at all. Records from before mxopt had such updates of its own timed a sum
-by MXNet's operator, which computes one element at a time and understates what the memory can do."""
+not in that graph, such as the optimizer's. A rewritten graph has no bounds: it does the counted
+work in other operators, or not at all. Records from before mxopt had such updates of its own timed
+a sum by MXNet's operator, which computes one element at a time and understates what the memory can
+do."""
 
 
 def work(plan: Plan, write, recipe: str = "segmentation", **options) -> dict:

@@ -161,6 +161,7 @@ def test_what_is_for_a_cpu_is_refused_before_anything_runs():
     refused = {
         "graph_rewrites": lambda: Plan(devices="gpu:0", graph_rewrites="usual"),
         "gradients='released'": lambda: Plan(devices="gpu:0", gradients="released"),
+        "updates='fused'": lambda: Plan(devices="gpu:0", updates="fused"),
         "hybridize='fused'": lambda: Plan(devices="gpu:0", hybridize="fused", freeze_stages=2),
         "precision='bfloat16'": lambda: train(toy.toy(), precision="bfloat16"),
         "precision='amp' needs a GPU": lambda: train(toy.toy(), devices="cpu:0", precision="amp"),
