@@ -1,11 +1,15 @@
 """Fused updates train as MXNet's optimizers do, and refuse what they cannot update."""
 
+import os
+import subprocess
+import sys
+
 import mxnet as mx
 import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
 
-from mxopt import kernels
+from mxopt import kernels, methods
 from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.methods.fused_updates import FusedAdam, FusedSGD
@@ -38,7 +42,7 @@ def losses(switches, **more) -> list[float]:
         {"weight_decay": 1e-3},
         ADAM,
         {**SGD, "hybridize": "static", "gradients": "released"},
-        {**SGD, "devices": "cpu:0-1"},
+        {**SGD, "devices": "cpu:0-3"},
         {**ADAM, "grad_accumulation": 2, "clip_norm": 0.5},
         {**ADAM, "schedule": "cosine", "warmup_epochs": 1},
     ],
@@ -113,6 +117,41 @@ def test_predictions_lose_no_update(predicts, static):
         found.append([value.data().asnumpy() for value in net.collect_params().values()])
     for own, other in zip(*found):
         np.testing.assert_allclose(other, own, rtol=1e-4, atol=1e-5)
+
+
+ENGINES = """
+import mxopt
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from mxopt.methods.fused_updates import OPTIMIZERS  # registers them
+images, found = nd.random.uniform(shape=(2, 32, 9, 9)), []
+for optimizer in ("sgd", "adam", "fusedsgd", "fusedadam"):
+    mx.random.seed(1)
+    net = gluon.nn.Conv2D(32, 3, in_channels=32)
+    net.initialize(mx.init.Uniform(0.1))
+    trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.01})
+    for _ in range(4):
+        with autograd.record():
+            loss = (net(images) ** 2).mean()
+        loss.backward()
+        net(images)
+        trainer.step(1)
+    found.append(net.weight.data())
+for own, fused in zip(found, found[2:]):
+    print(float((own - fused).abs().max().asscalar()))
+print(float((found[0] - found[1]).abs().max().asscalar()))
+"""
+
+
+@compiled
+@pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEngine"])
+def test_under_other_engines(engine):
+    environment = {**os.environ, **methods.environment(Plan(engine=engine))}
+    done = subprocess.run([sys.executable, "-c", ENGINES], env=environment, check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    *same, other = map(float, done.stdout.split())
+    assert max(same) < 1e-5 < other
 
 
 @compiled
