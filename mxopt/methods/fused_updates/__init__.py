@@ -16,19 +16,18 @@ class FusedUpdates(Method):
         Raises:
             PlanError: there is none for this optimizer, for float16, or on a GPU.
         """
-        if plan.updates == "mxnet":
-            return
-        if plan.optimizer not in ("sgd", "adam"):
+        fused = plan.updates == "fused"
+        if fused and plan.optimizer not in ("sgd", "adam"):
             raise PlanError(
                 f"updates='fused' has no operator for optimizer={plan.optimizer!r}; "
                 "take sgd or adam, or leave it out"
             )
-        if plan.precision == "float16":
+        if fused and plan.precision == "float16":
             raise PlanError(
                 "updates='fused' updates weights in float32, and precision='float16' has "
                 "others; leave one of them out"
             )
-        if plan.device_kind == "gpu":
+        if fused and plan.device_kind == "gpu":
             raise PlanError(
                 f"updates='fused' is for CPUs; with devices={plan.devices!r} leave it out"
             )
