@@ -17,6 +17,7 @@ MODULES = [
     "test_convolutions.py",
     "test_cross_entropy.py",
     "test_dense.py",
+    "test_drawn_sizes.py",
     "test_inverted_residual.py",
     "test_kernel_inputs.py",
     "test_no_samples.py",
