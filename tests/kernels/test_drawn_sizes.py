@@ -16,7 +16,7 @@ if not kernels.available():
     pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
 
 NONE = nd.ones(operators.DRAWS)  # draws of a network that predicts
-some = settings(max_examples=40, deadline=None)
+some = settings(max_examples=40)
 few, small, sizes, channels = (st.integers(1, n) for n in (3, 9, 40, 130))
 seeds, either = st.integers(0, 2**31), st.sampled_from([0, 1])
 

@@ -70,24 +70,29 @@ struct Scale {
   float clipped(float x) const { return x > bound ? bound : x < -bound ? -bound : x; }
 };
 
+// Calls `update(block, n)` for every element n of every block.
+template <class Update>
+void for_elements(const std::vector<Block>& all, Update update) {
+#pragma omp parallel for schedule(dynamic)
+  for (size_t b = 0; b < all.size(); ++b) {
+    const Block block = all[b];
+#pragma omp simd
+    for (long n = 0; n < block.count; ++n) update(block, n);
+  }
+}
+
 template <bool kMomentum>
 MXReturnValue sgd(const Attributes& attributes, std::vector<MXTensor>& inputs,
                   std::vector<MXTensor>& outputs) {
   const Scale scale(attributes);
   const float momentum = attribute(attributes, "momentum", 0.0);
-  const std::vector<Block> all = blocks(attributes, inputs, outputs, kMomentum);
-#pragma omp parallel for schedule(dynamic)
-  for (size_t b = 0; b < all.size(); ++b) {
-    const Block block = all[b];
-#pragma omp simd
-    for (long n = 0; n < block.count; ++n) {
-      const float weight = block.weight[n];
-      const float gradient = scale.clipped(scale.factor * block.gradient[n]) + block.decay * weight;
-      float change = -block.rate * gradient;
-      if (kMomentum) block.states[0][n] = change += momentum * block.states[0][n];
-      block.updated[n] = weight + change;
-    }
-  }
+  for_elements(blocks(attributes, inputs, outputs, kMomentum), [=](const Block& block, long n) {
+    const float weight = block.weight[n];
+    const float gradient = scale.clipped(scale.factor * block.gradient[n]) + block.decay * weight;
+    float change = -block.rate * gradient;
+    if (kMomentum) block.states[0][n] = change += momentum * block.states[0][n];
+    block.updated[n] = weight + change;
+  });
   return MX_SUCCESS;
 }
 
@@ -103,20 +108,14 @@ MXReturnValue adam_updates(const Attributes& attributes, std::vector<MXTensor>* 
   const float beta1 = attribute(attributes, "beta1", 0.9);
   const float beta2 = attribute(attributes, "beta2", 0.999);
   const float epsilon = attribute(attributes, "epsilon", 1e-8);
-  const std::vector<Block> all = blocks(attributes, *inputs, *outputs, 2);
-#pragma omp parallel for schedule(dynamic)
-  for (size_t b = 0; b < all.size(); ++b) {
-    const Block block = all[b];
-#pragma omp simd
-    for (long n = 0; n < block.count; ++n) {
-      const float weight = block.weight[n];
-      const float gradient = scale.clipped(scale.factor * block.gradient[n] + block.decay * weight);
-      const float mean = beta1 * block.states[0][n] + (1 - beta1) * gradient;
-      const float squares = beta2 * block.states[1][n] + (1 - beta2) * gradient * gradient;
-      block.states[0][n] = mean, block.states[1][n] = squares;
-      block.updated[n] = weight - block.rate * mean / (std::sqrt(squares) + epsilon);
-    }
-  }
+  for_elements(blocks(attributes, *inputs, *outputs, 2), [=](const Block& block, long n) {
+    const float weight = block.weight[n];
+    const float gradient = scale.clipped(scale.factor * block.gradient[n] + block.decay * weight);
+    const float mean = beta1 * block.states[0][n] + (1 - beta1) * gradient;
+    const float squares = beta2 * block.states[1][n] + (1 - beta2) * gradient * gradient;
+    block.states[0][n] = mean, block.states[1][n] = squares;
+    block.updated[n] = weight - block.rate * mean / (std::sqrt(squares) + epsilon);
+  });
   return MX_SUCCESS;
 }
 

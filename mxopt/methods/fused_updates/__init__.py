@@ -5,7 +5,7 @@ from mxopt.methods.method import Method, exports
 
 
 class FusedUpdates(Method):
-    """Has the trainer take an optimizer of :mod:`mxopt.methods.fused_updates.optimizers`."""
+    """Checks the switch; :func:`mxopt.train.optimizer.make_trainer` takes the optimizer."""
 
     switches = ("updates",)
 
@@ -31,17 +31,6 @@ class FusedUpdates(Method):
             raise PlanError(
                 f"updates='fused' is for CPUs; with devices={plan.devices!r} leave it out"
             )
-
-    def before_training(self, run):
-        """Compile and register the operators, before anything else is computed.
-
-        Raises:
-            DeviceError: they cannot be compiled or loaded here.
-        """
-        if run.plan.updates == "fused":
-            from mxopt import kernels
-
-            kernels.load()
 
 
 __getattr__ = exports(

@@ -16,8 +16,8 @@ from mxnet import nd
 from mxopt import kernels
 from mxopt.core.errors import DeviceError
 
-# How many parameters one call updates: all of them, if MXNet's variable is not set.
-_AT_ONCE = ("MXNET_OPTIMIZER_AGGREGATION_SIZE", "1000000")
+# Parameters that one call updates, if MXNet's variable does not say otherwise: all of them.
+ALL = 1_000_000
 
 
 class _Fused:
@@ -26,7 +26,7 @@ class _Fused:
     def __init__(self, **options):
         super().__init__(**options)
         kernels.load()
-        self.aggregate_num = int(os.environ.get(*_AT_ONCE))
+        self.aggregate_num = int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", ALL))
 
     def create_state(self, index, weight):
         """Return the states of a parameter, as MXNet's optimizer makes them."""
