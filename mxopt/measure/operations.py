@@ -10,6 +10,8 @@ from mxnet import gluon, nd
 from mxopt.methods.graph_rewrites.graph import output_shapes, trace, value
 
 _FLOAT32 = 4  # bytes
+# Each number of the output is a sum over one slice of the weight.
+_BY_WEIGHT = ("Convolution", "FullyConnected", "mxopt_dense", "mxopt_pointwise")
 
 
 class Operator(NamedTuple):
@@ -18,8 +20,9 @@ class Operator(NamedTuple):
     Attributes:
         name: name of the node.
         kind: name of MXNet's operator.
-        multiply_adds: multiplications that are followed by an addition; 0 for what has none, such
-            as an activation.
+        multiply_adds: multiplications that are followed by an addition, as many as the operator
+            computes: kernels may leave out some of the layer's. 0 for what has none, such as an
+            activation.
         bytes: of all inputs, parameters and the output, in float32, each read or written once.
     """
 
@@ -68,9 +71,8 @@ def multiply_adds(net: gluon.HybridBlock, *example: nd.NDArray) -> int:
 
 def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
     """Return the number of one operator; a matrix product has one for each term of a sum."""
-    if kind in ("Convolution", "FullyConnected"):
-        weight = inputs[1]
-        return _size(output) * _size(weight[1:])
+    if kind in _BY_WEIGHT:
+        return _size(output) * _size(inputs[1][1:])
     if kind == "Deconvolution":
         return _size(inputs[0]) * _size(inputs[1][1:])
     if kind == "dot":
@@ -86,12 +88,34 @@ def _multiply_adds(kind: str, own: dict, inputs: list, output: tuple) -> int:
         expanded = _size(inputs[0]) * first[0][0] if first else 0
         pixels = output[0] * _size(output[2:])
         return expanded + pixels * (_size(depthwise) + _size(projection))
-    if kind in ("mxopt_pointwise", "mxopt_winograd"):  # as of a usual convolution
-        return _size(output) * _size(inputs[1][1:])
+    if kind == "mxopt_cross_entropy":
+        _, weight, labels, *_ = inputs
+        return _size(labels) * _size(weight)
+    if kind == "mxopt_pooled_convolution":
+        samples, _, *sides = inputs[0]
+        return samples * _size(sides) * _size(inputs[1])
+    if kind == "mxopt_winograd":  # 36 products for 4 x 4 outputs, instead of 144
+        samples, _, *sides = inputs[0]
+        windows = [_windows(side, own.get("dilation", 1)) for side in sides]
+        return samples * _size(windows) * 36 * _size(inputs[1][:2])
     if kind == "mxopt_seen_taps":
         samples, _, *sides = inputs[0]
-        return samples * _size(sides) * sum(_size(weight) for weight in inputs[1:])
+        dilations = map(int, str(own["dilations"]).split())
+        return samples * sum(
+            _size(weight[:2]) * _size([_seen(side, weight[2], dilation) for side in sides])
+            for weight, dilation in zip(inputs[1:], dilations)
+        )
     return 0
+
+
+def _windows(side: int, dilation: int) -> int:
+    """Return how many windows of four outputs, ``dilation`` apart, an axis is divided into."""
+    return min(dilation, side) * -(-side // (4 * dilation))
+
+
+def _seen(side: int, taps: int, dilation: int) -> int:
+    """Return how often a tap sees a pixel and not padding, along one axis."""
+    return sum(max(0, side - dilation * abs(tap - taps // 2)) for tap in range(taps))
 
 
 def _size(shape: tuple) -> int:

@@ -57,6 +57,19 @@ def test_sentences_in_one_row_are_counted(monkeypatch):
     assert found["multiply_adds"]["mxopt_attention"] > 0
 
 
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_the_graph_that_is_counted_is_the_rewritten_one(monkeypatch):
+    monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
+    monkeypatch.setattr(roofline.products, "multiply", lambda *_: {"gflop_per_second": 100.0})
+    plan = Plan(batch_size=8, epochs=2, graph_rewrites="usual+pooled_convolution")
+    found = roofline.work(plan, lambda *_, **__: None, "fashion_mnist", limit=20)
+    nd.waitall()
+    counted = found["multiply_adds"]
+    assert counted["mxopt_pooled_convolution"] > 0
+    assert "Pooling" not in counted
+    assert found["operator_seconds"]["mxopt_pooled_convolution"] > 0
+
+
 def test_rates_of_memory_are_of_three_arrays():
     assert 0.1 < roofline.bandwidth(1 << 20, 3) < 10_000
 
@@ -77,12 +90,19 @@ def test_the_page_shows_each_arm_and_its_plot():
     assert axes.get_legend().get_texts()[0].get_text() in plans
 
 
-def test_a_rewritten_graph_is_shown_without_the_counts_of_the_one_before():
-    plans = {"plain": Plan(), "rewritten": Plan(graph_rewrites="usual")}
-    run = Run(Path("x"), Plan(), "w", status="ok", figures={**FIGURES, "seconds": 0.7})
-    runs = {arm: [run] for arm in plans}
+def test_a_rewritten_graph_is_shown_with_its_own_counts_only():
+    rewritten = Plan(graph_rewrites="usual")
+    plans = {"plain": Plan(), "older": rewritten, "kernels": rewritten}
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok", figures={**FIGURES, "seconds": 0.7})]
+            for arm in plans}  # fmt: skip
+    figures = runs["kernels"][0].figures
+    for count in ("multiply_adds", "bytes"):
+        figures[count] = {**figures[count], "mxopt_pointwise": 1_000_000_000}
+    figures["operator_seconds"] = {**figures["operator_seconds"], "mxopt_pointwise": 0.1}
     found = Experiment("roofline", "w", plans, title="Operators", pairs=[], runs=runs)
-    row = "| FullyConnected | 0.2 s | 33 % | none | none | not counted |"
-    assert [row in str(roofline.table(found, arm)) for arm in plans] == [False, True]
+    tables = {arm: str(roofline.table(found, arm)) for arm in plans}
+    uncounted = "| FullyConnected | 0.2 s | 33 % | none | none | not counted |"
+    assert [arm for arm in plans if uncounted in tables[arm]] == ["older"]
+    assert "| mxopt_pointwise | 0.1 s | 14 % | 60 GFLOP/s | 0.3 s | memory |" in tables["kernels"]
     [axes] = roofline.plot(found).axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain", "kernels"]

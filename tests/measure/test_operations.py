@@ -79,13 +79,39 @@ def test_an_inverted_residual_is_its_three_convolutions(stride, places):
 
 
 @pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
-def test_convolutions_by_kernels_count_as_usual_ones():
-    class Both(gluon.HybridBlock):
+def test_convolutions_by_kernels_count_the_products_that_they_need():
+    class All(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             one, three = F.ones((4, 2, 1, 1)), F.ones((5, 2, 3, 3))
             found = ops.seen_taps(F, x, one, three, dilations=(1, 6), mean=True)
-            return found[1] + ops.winograd(F, x, three)
+            near, far = (ops.winograd(F, x, three, dilation=dilation) for dilation in (1, 3))
+            return found[1] + near + far
 
-    work = {one.kind: one.multiply_adds for one in counted(Both(), (3, 2, 6, 8))}
-    assert work["mxopt_winograd"] == 3 * 6 * 8 * 2 * 9 * 5
-    assert work["mxopt_seen_taps"] == 3 * 6 * 8 * (2 * 4 + 2 * 9 * 5)
+    found = counted(All(), (3, 2, 6, 8))
+    # Dilated by 6, a tap beside the centre sees none of 6 rows, and 2 of 8 columns.
+    taps = 3 * (2 * 4 * 6 * 8 + 2 * 5 * 6 * (2 + 8 + 2))
+    assert [one.multiply_adds for one in found if one.kind == "mxopt_seen_taps"] == [taps]
+    # Dilated by 3, there are windows of outputs that begin at each of 3 rows, and of 3 columns.
+    windows = [2 * 2, 3 * 3]
+    assert [one.multiply_adds for one in found if one.kind == "mxopt_winograd"] == [
+        3 * each * 36 * 2 * 5 for each in windows
+    ]
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler for mxopt's kernels")
+def test_kernels_are_the_layers_that_they_replace():
+    class Layers(gluon.HybridBlock):
+        def hybrid_forward(self, F, image, words, labels):
+            pooled = ops.pooled_convolution(F, image, F.ones((3, 2, 3, 3)), F.ones(3))
+            hidden = ops.dense(F, words, F.ones((7, 4)), F.ones(7))
+            loss = ops.cross_entropy(F, hidden, F.ones((9, 7)), labels, F.ones(9))
+            return pooled.sum() + loss.sum()
+
+    found = counted(Layers(), (5, 2, 6, 8), (10, 4), (10,))
+    nd.waitall()  # an error would be raised in a later test
+    kinds = {one.kind: one.multiply_adds for one in found if one.multiply_adds}
+    assert kinds == {
+        "mxopt_pooled_convolution": 5 * 3 * 6 * 8 * 2 * 9,
+        "mxopt_dense": 10 * 4 * 7,
+        "mxopt_cross_entropy": 10 * 7 * 9,
+    }
