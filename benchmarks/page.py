@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, given, growth, levers, predict, roofline, sizes
+from benchmarks import beside, given, growth, levers, predict, roofline, roofline_plot, sizes
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
@@ -75,7 +75,7 @@ def write(folder: Path) -> Path:
         if grown := _grown(experiments):
             drawn[own / growth.PLOT] = growth.plot(grown)
         if "roofline" in experiments:
-            drawn[own / roofline.PLOT] = roofline.plot(experiments["roofline"])
+            drawn[own / roofline.PLOT] = roofline_plot.plot(experiments["roofline"])
     for path, figure in drawn.items():
         figure.savefig(path, dpi=plots.DPI, bbox_inches="tight")
     atomic.replace_text(folder / "README.md", text(home))

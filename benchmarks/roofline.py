@@ -8,7 +8,6 @@ that is exceeded means that arrays were still in a cache.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 from benchmarks import products
@@ -18,7 +17,6 @@ from mxopt.core.plan import Plan
 from mxopt.measure import Experiment
 from mxopt.methods.engine.clock import timed
 from mxopt.methods.graph_rewrites.graph import KERNEL
-from mxopt.report import plots
 
 # A backward pass computes two gradients, each about as much work as the forward pass.
 PASSES = 3
@@ -137,7 +135,7 @@ def table(experiment: Experiment, arm: str, most: int = 8) -> report.Table:
         most: number of operators shown; one more row has the sum of the others.
     """
     figures = experiment.runs[arm][0].figures
-    if not _counts_its_graph(experiment, arm):
+    if not counts_its_graph(experiment, arm):
         figures = {**figures, "multiply_adds": {}, "bytes": {}}
     seconds, least = figures["operator_seconds"], bounds(figures)
     total, rows = sum(seconds.values()), []
@@ -160,8 +158,15 @@ def table(experiment: Experiment, arm: str, most: int = 8) -> report.Table:
     return report.Table(header, rows, ceilings)
 
 
-def _counts_its_graph(experiment: Experiment, arm: str) -> bool:
-    """Return False for older records of rewritten graphs, which count the graph before."""
+def counts_its_graph(experiment: Experiment, arm: str) -> bool:
+    """Return whether an arm's counts are of the graph that it ran.
+
+    Older records of rewritten graphs count the one before.
+
+    Args:
+        experiment: an experiment of :func:`work`.
+        arm: name of an arm that was measured.
+    """
     counted = experiment.runs[arm][0].figures["multiply_adds"]
     rewritten = experiment.arms[arm].graph_rewrites != "none"
     return not rewritten or any(name.startswith(KERNEL) for name in counted)
@@ -181,63 +186,3 @@ def parts(experiment: Experiment, folder: str) -> list[str]:
         f"![Rates of operators under the roof of this machine]({folder}/{PLOT})",
         *tables,
     ]
-
-
-def plot(experiment: Experiment):
-    """Plot the rates of all operators that have arithmetic, under the machine's roof.
-
-    Arms whose own graph is not counted are left out.
-
-    Args:
-        experiment: an experiment of :func:`work`.
-    """
-    from matplotlib.figure import Figure
-
-    measured = [
-        arm
-        for arm in experiment.arms
-        if not experiment.why_not(arm) and _counts_its_graph(experiment, arm)
-    ]
-    figure = Figure(figsize=(8.5, 4.2), layout="constrained")
-    axes, peak, rate, named = figure.subplots(), 0.0, 0.0, {}
-    for number, arm in enumerate(measured):
-        figures = experiment.runs[arm][0].figures
-        peak = max(peak, figures["gflop_per_second"])
-        rate = max(rate, figures["gigabytes_per_second"])
-        seconds = figures["operator_seconds"]
-        for name, count in figures["multiply_adds"].items():
-            if not count or name not in seconds:
-                continue
-            place = (
-                2 * count / figures["bytes"][name],
-                PASSES * 2 * count / seconds[name] / GIGA,
-            )
-            axes.scatter(
-                *place,
-                s=20 + 400 * seconds[name] / sum(seconds.values()),
-                color=plots.COLOURS[number % len(plots.COLOURS)],
-                alpha=0.6,
-                label=arm,
-            )
-            named.setdefault(name, []).append(place)
-    for name, places in named.items():  # once for all arms, beside its fastest point
-        axes.annotate(name.removeprefix("mxopt_"), max(places, key=lambda place: place[1]),
-                      xytext=(9, -3), fontsize="x-small", textcoords="offset points")  # fmt: skip
-    low, high = axes.get_xlim()
-    intensities = [min(low, 1), peak / rate, max(high, 2 * peak / rate)]
-    roof = [min(peak, rate * x) for x in intensities]
-    axes.plot(intensities, roof, color="black", linewidth=1)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter("")
-    axes.set_ylim(10 ** math.floor(math.log10(axes.get_ylim()[0])), None)  # two labels at least
-    axes.set_xlabel("operations for each byte of the arrays")
-    axes.set_ylabel("GFLOP/s")
-    labelled = dict(zip(*reversed(axes.get_legend_handles_labels())))  # one for each arm
-    legend = axes.legend(labelled.values(), labelled.keys(), fontsize="x-small", frameon=False)
-    for marker in legend.legend_handles:
-        marker.set_sizes([30])  # the area has a meaning only where an operator is
-    plots.tidy(axes, f"{experiment.title}; area: share of the epoch")
-    return figure

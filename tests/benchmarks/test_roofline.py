@@ -7,7 +7,7 @@ import mxnet as mx
 import pytest
 from mxnet import nd
 
-from benchmarks import roofline
+from benchmarks import roofline, roofline_plot
 from mxopt import kernels, recipes
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
@@ -84,7 +84,7 @@ def test_the_page_shows_each_arm_and_its_plot():
     assert picture.endswith("(records/x/roofline.png)")
     assert "| FullyConnected | 0.2 s | 33 % | 60 GFLOP/s | 0.12 s | arithmetic |" in first
     assert "| adam_update | 0.1 s | 17 % | none | none | not counted |" in second
-    figure = roofline.plot(found)
+    figure = roofline_plot.plot(found)
     [axes] = figure.axes
     assert len(axes.collections) == 2  # relu has no arithmetic
     assert axes.get_legend().get_texts()[0].get_text() in plans
@@ -104,5 +104,27 @@ def test_a_rewritten_graph_is_shown_with_its_own_counts_only():
     uncounted = "| FullyConnected | 0.2 s | 33 % | none | none | not counted |"
     assert [arm for arm in plans if uncounted in tables[arm]] == ["older"]
     assert "| mxopt_pointwise | 0.1 s | 14 % | 60 GFLOP/s | 0.3 s | memory |" in tables["kernels"]
-    [axes] = roofline.plot(found).axes
+    [axes] = roofline_plot.plot(found).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain", "kernels"]
+
+
+@pytest.mark.parametrize(
+    ("other", "left"), [((12, 101), True), ((12, 300), False), ((9, 101), False)]
+)
+def test_a_label_is_at_the_left_of_a_point_that_has_another_close_at_its_right(other, left):
+    figures = {
+        **FIGURES,
+        "seconds": 0.3,
+        "multiply_adds": {"one": 10_000_000, "other": other[0] * 1_000_000},
+        "bytes": {"one": 2_000_000, "other": 2_000_000},
+    }
+    rates = {"one": 100, "other": other[1]}
+    figures["operator_seconds"] = {
+        name: roofline.PASSES * 2 * figures["multiply_adds"][name] / roofline.GIGA / rates[name]
+        for name in rates
+    }
+    run = Run(Path("x"), Plan(), "w", status="ok", figures=figures)
+    found = Experiment("roofline", "w", {"a": Plan()}, title="x", pairs=[], runs={"a": [run]})
+    [axes] = roofline_plot.plot(found).axes
+    sides = {text.get_text(): text.get_ha() for text in axes.texts}
+    assert sides["one"] == ("right" if left else "left")
