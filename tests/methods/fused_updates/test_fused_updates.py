@@ -102,7 +102,7 @@ def test_predictions_lose_no_update(predicts, static):
         net.initialize(mx.init.Uniform(0.1))
         if static:
             net.hybridize(static_alloc=True, static_shape=True)
-        trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 1.0})
+        trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 1e-3})
         before = net[1].weight.data().asnumpy()
         for _ in range(4):
             if predicts == "before":
@@ -113,10 +113,10 @@ def test_predictions_lose_no_update(predicts, static):
             if predicts == "between":
                 net(images)
             trainer.step(2)
-        assert np.abs(net[1].weight.data().asnumpy() - before).max() > 1e-3
+        assert np.abs(net[1].weight.data().asnumpy() - before).max() > 3e-4
         found.append([value.data().asnumpy() for value in net.collect_params().values()])
     for own, other in zip(*found):
-        np.testing.assert_allclose(other, own, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(other, own, rtol=1e-4, atol=1e-6)
 
 
 ENGINES = """
