@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import beside, given, growth, levers, predict, roofline, roofline_plot, sizes
+from benchmarks import (
+    beside,
+    ceilings,
+    given,
+    growth,
+    levers,
+    predict,
+    roofline,
+    roofline_plot,
+    sizes,
+)
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
@@ -22,7 +32,6 @@ TARGETS = {
     "garments": EPOCH["target"],
     "loader": 1.5,
 }
-GIGA = 1e9
 ABOUT = """# Benchmarks
 
 `mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
@@ -58,12 +67,6 @@ others have to be installed: `pip install mkl`, `apt-get install libopenblas0-pt
 ABOUT_GARMENTS = """The network of [the record](../docs/records/fashion_mnist.md), trained from new
 weights with its settings but for the number of epochs: preparation of the images, the epoch and the
 compilation of networks are timed, validation is not. (Kernels are compiled once for a machine.)"""
-ABOUT_CEILING = """PyTorch's wheels multiply matrices by Intel's MKL, which chooses its kernels by
-the maker of the processor: `torch`, as installed, has its slower kernels on a processor that is not
-Intel's. `torch-tuned` preloads a library of one function that answers MKL's question with yes, and
-MKL then takes the kernels for the instructions that the processor has. `torch-onednn` is oneDNN's
-product within PyTorch, which has no gradient. MKL's own variables `MKL_DEBUG_CPU_TYPE`,
-`MKL_ENABLE_INSTRUCTIONS` and `MKL_CBWR` did not make MKL 2024.2 faster where this was tried."""
 
 
 def write(folder: Path) -> Path:
@@ -167,18 +170,14 @@ def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
     """
     name, machine = _machine(known)
     parts = [f"## {name}", "\n".join(machine)]
-    if "ceiling" in known:
-        parts += [
-            "### The ceiling",
-            ABOUT_CEILING,
-            str(report.arms(known["ceiling"], {"gflop_per_second": "GFLOP/s"})),
-        ]
+    if measured := ceilings.among(known):
+        parts += ["### The ceiling", *ceilings.parts(measured)]
     if "blas" in known:
         parts += [f"### {known['blas'].title}", ABOUT_BLAS, str(report.comparison(known["blas"]))]
     for case in STEPS:
         if case in known:
             found, peer = known[case], best_peer(known[case])
-            parts += [f"### {found.title}", str(beside.arms(found, _share(known, case)))]
+            parts += [f"### {found.title}", str(beside.arms(found, ceilings.share(known, case)))]
             if peer:
                 parts.append(beside.verdict(found, peer, TARGETS[case]))
             parts += _levers(found, known.get(f"{LADDERS}/{case}"), folder)
@@ -279,11 +278,3 @@ def _loader(found: Experiment) -> list[str]:
 def _reader(found: Experiment) -> str:
     """Return mxopt's last arm that reads every image in every epoch, as the peers do."""
     return [arm for arm in own_arms(found) if found.arms[arm].preprocess == "lazy"][-1]
-
-
-def _share(known: dict[str, Experiment], case: str) -> float:
-    """Return the share of the ceiling that one sample or token per second is; 0 if unmeasured."""
-    if not {"ceiling", "arithmetic"} <= known.keys():
-        return 0.0
-    most = max(map(known["ceiling"].median, known["ceiling"].arms))
-    return known["arithmetic"].median(case) / GIGA / most

@@ -66,7 +66,7 @@ def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
     if not found:
         raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
     experiments = [(path, read_experiment(path)) for path in found]
-    return sorted(experiments, key=lambda e: (e[0].parent.name, _first_start(e[1]), e[1].name))
+    return sorted(experiments, key=lambda e: (e[0].parent.name, first_start(e[1]), e[1].name))
 
 
 def pack(results: str | Path, destination: str | Path) -> list[Path]:
@@ -280,5 +280,10 @@ def update_readme(readme: str | Path, folder: str | Path) -> str:
     return f"{before}{BEGIN}\n\n{headline(folder)}\n\n{END}{after}"
 
 
-def _first_start(experiment: Experiment) -> str:
+def first_start(experiment: Experiment) -> str:
+    """Return when the first of an experiment's runs started, in UTC as ISO 8601.
+
+    Args:
+        experiment: the experiment.
+    """
     return min((run.started for runs in experiment.runs.values() for run in runs), default="")
