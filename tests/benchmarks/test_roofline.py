@@ -31,6 +31,13 @@ def test_the_larger_bound_counts():
     }
 
 
+def test_products_that_an_older_record_does_not_count_have_no_bound():
+    counts = {"multiply_adds": {"mxopt_dense": 0}, "bytes": {"mxopt_dense": 600_000_000}}
+    assert roofline.bounds({**FIGURES, **counts}) == {}
+    counts["multiply_adds"]["mxopt_dense"] = 2_000_000_000
+    assert roofline.bounds({**FIGURES, **counts})["mxopt_dense"][1] == "memory"
+
+
 def test_the_work_of_an_epoch_is_that_of_its_samples(monkeypatch):
     monkeypatch.setattr(roofline, "bandwidth", lambda: 10.0)
     monkeypatch.setattr(roofline.products, "multiply", lambda *_: {"gflop_per_second": 100.0})
