@@ -5,13 +5,15 @@ names below are imported at first use, because engine and threads are fixed when
 """
 
 import importlib
+import os
 
-from mxopt import compat
+from mxopt import compat, kernels
 from mxopt.core import old_names
 from mxopt.core.plan import Plan
 from mxopt.core.version import VERSION
 from mxopt.methods import METHODS  # each adds its rule to the plan
 
+os.environ.setdefault(kernels.SUMS, str(kernels.NEVER))
 compat.activate()
 old_names.install()
 

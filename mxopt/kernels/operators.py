@@ -1,7 +1,8 @@
 """The operators of :mod:`mxopt.kernels` as functions of ``mxnet.ndarray`` or ``mxnet.symbol``.
 
 MXNet does not tell an operator of a library to add to a gradient (``grad_req="add"``): it would
-write over it. So parameters are passed through a copy, whose own backward pass adds.
+write over it. So parameters are passed through a copy, whose own backward pass adds. Other inputs
+are not, which would take memory: an array with ``attach_grad("add")`` goes through ``F.identity``.
 """
 
 from __future__ import annotations

@@ -66,6 +66,20 @@ def test_planes_that_do_not_lie_in_one_piece_are_refused():
         kernels.normalize(photographs(1, 4, 4, 3), MEAN, DEVIATION, planes)
 
 
+def test_planes_that_cannot_be_written_are_refused():
+    planes = np.zeros((1, 3, 4, 4), np.float32)
+    planes.setflags(write=False)
+    with pytest.raises(ValueError, match="writable"):
+        kernels.normalize(photographs(1, 4, 4, 3), MEAN, DEVIATION, planes)
+
+
+@pytest.mark.parametrize("constants", [((0.5,), DEVIATION), (MEAN, (0.2,) * 4)])
+def test_other_than_three_constants_are_refused(constants):
+    planes = np.zeros((1, 3, 4, 4), np.float32)
+    with pytest.raises(ValueError, match="3 numbers each"):
+        kernels.normalize(photographs(1, 4, 4, 3), *constants, planes)
+
+
 def test_a_forked_process_can_call_it():
     pixels, expected = photographs(1, 6, 7, 3), by_mxnet(photographs(1, 6, 7, 3))
     child = os.fork()
