@@ -3,8 +3,8 @@
     python -m mxopt.kernels
 
 ``CXX`` may name another compiler, and ``CXXFLAGS`` more options for it. The library is kept in the
-user's cache, under a hash of everything that it depends on: the sources, MXNet's version, compiler
-and options, and the processor whose instructions it uses.
+user's cache, under a hash of everything that it depends on: the sources, MXNet's interface for
+libraries, compiler and options, and the processor whose instructions it uses.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def library() -> Path:
         DeviceError: MXNet is not installed.
     """
     digest = hashlib.sha256()
-    for path in (*sorted(SOURCES.iterdir()), mxnet_folder() / "src" / "lib_api.cc"):
+    interface = ("include/mxnet/lib_api.h", "src/lib_api.cc")
+    for path in (*sorted(SOURCES.iterdir()), *map(mxnet_folder().joinpath, interface)):
         digest.update(path.read_bytes())
     command = compiler()
     changed = command and Path(command).stat().st_mtime_ns  # another version at the same path

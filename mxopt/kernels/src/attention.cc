@@ -27,7 +27,7 @@ struct Heads {
   const float *query, *key, *value, *draws;
   long samples, units, heads, width, size = 0;  // of the largest task's scores
   long query_row, key_row;  // from a word's queries to the next word's; the same of keys and values
-  bool own, causal, whole;  // the samples' words are in the arrays
+  bool own, causal;
   long query_rest = 0, key_rest = 0;  // words behind the last sample of a row
   float probability, scale;
   long salt;
@@ -46,7 +46,7 @@ struct Heads {
     heads = attribute(attributes, "heads", 1);
     width = units / heads;
     causal = attribute(attributes, "causal", 0);
-    probability = attribute(attributes, "dropout", 0.0);
+    probability = dropout_of(attributes);
     salt = attribute(attributes, "salt", 0);
     scale = 1 / std::sqrt(static_cast<float>(width));
     samples = tensors[after].shape[0];
@@ -58,7 +58,7 @@ struct Heads {
   void divide(const std::vector<int64_t>& asking, const std::vector<int64_t>& asked,
               const float* query_lengths, const float* key_lengths) {
     const bool packed = asking[0] != samples;
-    whole = true;
+    bool whole = true;  // the samples' words are in the arrays
     long query_at = 0, key_at = 0;
     uint32_t number = 0;
     for (long sample = 0; sample < samples; ++sample) {
@@ -81,14 +81,9 @@ struct Heads {
     }
     if (packed) query_rest = asking[1] - query_at, key_rest = asked[1] - key_at;
     whole = whole && query_rest >= 0 && key_rest >= 0;
-    if (!whole) tasks.clear();
-  }
-
-  // Fails unless the samples' words are in the arrays.
-  MXReturnValue divided() const {
-    if (whole) return MX_SUCCESS;
-    return refused("mxopt_attention: the lengths of samples in one row must not add up to more than "
-                   "its length, and none may be negative");
+    if (!whole)
+      refused("mxopt_attention: the lengths of samples in one row must not add up to more than its "
+              "length, and none may be negative");
   }
 
   // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
@@ -104,12 +99,11 @@ struct Heads {
       const float most = largest(row, pitch);
       Vector total = {};
       for (long k = 0; k < pitch; k += kLanes) {
-        const Vector scores = load(row + k);
-        const Vector powers = exponential((scores - most) * scale);
-        const Vector kept = scores > -1e29f ? powers : Vector{};
-        store(row + k, kept);
-        total += kept;
+        const Vector powers = exponential((load(row + k) - most) * scale);
+        store(row + k, powers);
+        total += powers;  // those of masked keys are far too small to count
       }
+      std::fill(row + seen, row + pitch, 0.0f);
       const float inverse = seen ? 1 / sum(total) : 0;
       for (long k = 0; k < pitch; k += kLanes) store(row + k, load(row + k) * inverse);
     }
@@ -133,7 +127,6 @@ void clear_rest(MXTensor& tensor, long words, long row) {
 MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                       std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 0);
-  if (all.divided() == MX_FAIL) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
   clear_rest((*outputs)[0], all.query_rest, all.units);
@@ -157,7 +150,6 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
 MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inputs,
                        std::vector<MXTensor>* outputs, const OpResource&) {
   const Heads all(attributes, *inputs, 1);
-  if (all.divided() == MX_FAIL) return MX_FAIL;
   const Dropout dropout(all.draws, all.probability, all.salt);
   const float* dout = (*inputs)[0].data<float>();
   float* dquery = (*outputs)[0].data<float>();
@@ -219,6 +211,7 @@ MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
   const Shape &asking = (*inputs)[0], &asked = (*inputs)[own ? 0 : 1];
   const Shape &lengths = (*inputs)[own ? 1 : 2], &others = (*inputs)[own ? 1 : 3];
   const unsigned parts = own ? 3 : 2;
+  dropout_of(attributes);
   if (heads < 1 || asking.size() != 3 || asked.size() != 3 || asking[0] != asked[0] ||
       asked[2] % parts || (asked[2] / parts) % heads || (!own && asking[2] != asked[2] / parts) ||
       lengths.size() != 1 || others != lengths || (asking[0] != 1 && asking[0] != lengths[0]) ||

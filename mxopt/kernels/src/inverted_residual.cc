@@ -120,6 +120,8 @@ struct Pass {
                         });
       }
     }
+    // `add_taps` multiplies what is behind the last plane by 0: it must be numbers.
+    if (keeps) std::fill_n(planes + count * layout.size, 2 * block.dilation + kLanes, 0.0f);
   }
 };
 

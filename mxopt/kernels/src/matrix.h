@@ -111,12 +111,13 @@ inline Vector clipped(Vector v, float top) {
   return v > top ? Vector{} + top : v;
 }
 
-// exp(v) for v of at most 0, to about 1e-7: 2^n times a polynomial of what is left.
+// exp(v) for v of at most 0, to about 1e-7: 2^n times a polynomial of what is left. What is not a
+// number stays so.
 inline Vector exponential(Vector v) {
   typedef int32_t Integers __attribute__((vector_size(4 * kLanes), aligned(4)));
   constexpr float kLog2e = 1.44269504f, kHigh = 0.693359375f, kLow = -2.12194440e-4f;
   constexpr float kRounding = 12582912.0f;  // 1.5 * 2^23: its addition rounds to a whole number
-  v = v > -87.0f ? v : Vector{} - 87.0f;
+  v = v < -87.0f ? Vector{} - 87.0f : v;
   const Vector shifted = v * kLog2e + kRounding;
   const Vector n = shifted - kRounding;
   const Vector r = v - n * kHigh - n * kLow;

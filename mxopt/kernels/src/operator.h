@@ -5,7 +5,6 @@
 #include <omp.h>
 
 #include <locale>
-#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -24,12 +23,10 @@ using mxnet::ext::OpResource;
 using Attributes = std::unordered_map<std::string, std::string>;
 using Shape = std::vector<unsigned int>;
 
-// Says why an operator cannot compute. MXNet's list of messages has no lock of its own.
-inline MXReturnValue refused(const std::string& why) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard<std::mutex> lock(one_at_a_time);
-  MX_ERROR_MSG << why;
-  return MX_FAIL;
+// Says why an operator cannot compute, by an exception that MXNet passes on. Its list of messages for
+// libraries is never emptied. Must not be called in a parallel region.
+[[noreturn]] inline MXReturnValue refused(const std::string& why) {
+  throw std::invalid_argument(why);
 }
 
 // Returns a number, or `otherwise` if it is not given; Python's True and False are 1 and 0.
@@ -56,6 +53,18 @@ inline long attribute(const Attributes& attributes, const char* name, int otherw
     throw std::invalid_argument(std::string(name) + "=" + attributes.at(name) +
                                 " must be a whole number");
   return value;
+}
+
+// Returns the numbers of an attribute, which are divided by spaces; none if it is not given.
+inline std::vector<double> numbers(const Attributes& attributes, const char* name) {
+  const auto found = attributes.find(name);
+  std::istringstream text(found == attributes.end() ? "" : found->second);
+  text.imbue(std::locale::classic());
+  std::vector<double> values;
+  for (double value; text >> value;) values.push_back(value);
+  if (!text.eof())
+    throw std::invalid_argument(std::string(name) + "=" + found->second + " must be numbers");
+  return values;
 }
 
 // All inputs and outputs are float32.

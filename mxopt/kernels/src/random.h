@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "matrix.h"
+#include "operator.h"
 
 namespace mxopt {
 
@@ -25,6 +26,13 @@ inline Bits scrambled(Bits x) {
 // MXNet's own Dropout with probability 1/2: in training each is 0 or 2, which makes a seed that
 // depends on MXNet's generator, and in prediction all are 1.
 inline bool trains(const float* draws) { return draws[0] != 1.0f; }
+
+// Returns the probability with which an operator drops elements.
+inline float dropout_of(const Attributes& attributes) {
+  const double probability = attribute(attributes, "dropout", 0.0);
+  if (!(probability >= 0 && probability < 1)) refused("dropout must be at least 0 and below 1");
+  return probability;
+}
 
 // Dropout of elements, by what these draws say.
 class Dropout {

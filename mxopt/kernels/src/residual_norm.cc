@@ -23,7 +23,7 @@ struct Rows {
     units = tensors[first].shape.back();
     count = units ? tensors[first].size() / units : 0;
     epsilon = attribute(attributes, "epsilon", 1e-5);
-    probability = attribute(attributes, "dropout", 0.0);
+    probability = dropout_of(attributes);
     salt = attribute(attributes, "salt", 0);
   }
 
@@ -116,7 +116,9 @@ MXReturnValue count(const Attributes&, int* inputs, int* outputs) {
   return MX_SUCCESS;
 }
 
-MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<Shape>* outputs) {
+MXReturnValue shapes(const Attributes& attributes, std::vector<Shape>* inputs,
+                     std::vector<Shape>* outputs) {
+  dropout_of(attributes);
   const Shape& x = (*inputs)[0];
   if (x.empty() || x.back() % 16 || (*inputs)[1] != x || (*inputs)[2] != Shape{x.back()} ||
       (*inputs)[3] != Shape{x.back()} || (*inputs)[4] != Shape{kDraws}) {

@@ -7,7 +7,6 @@
 // tap's weights. As one operator, since the branches' gradients of the input are large and summed.
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <vector>
 
 #include "matrix.h"
@@ -17,6 +16,7 @@ namespace mxopt {
 namespace {
 
 constexpr long kAtOnce = 2 * Panels::kColumns;  // positions
+constexpr long kMostDilation = 1L << 20;         // far beyond any image's sides
 constexpr long kDeep = 512;                      // channels, or for gradients of weights positions
 
 struct Images {
@@ -202,13 +202,23 @@ void weight_gradients(const Branch& branch, const float* x, const float* dout, f
   }
 }
 
+std::vector<long> dilations_of(const Attributes& attributes) {
+  std::vector<long> found;
+  for (const double dilation : numbers(attributes, "dilations")) {
+    if (dilation < 1 || dilation > kMostDilation || dilation != long(dilation))
+      refused("mxopt_seen_taps takes dilations that are whole numbers from 1 on");
+    found.push_back(dilation);
+  }
+  if (found.empty()) refused("mxopt_seen_taps takes dilations, one for each convolution");
+  return found;
+}
+
 // The convolutions of an operator, whose weights follow its input x.
 std::vector<Branch> branches_of(const Attributes& attributes, const std::vector<MXTensor>& tensors,
                                 size_t x) {
-  std::istringstream dilations(attributes.at("dilations"));
   const auto& shape = tensors[x].shape;
   std::vector<Branch> found;
-  for (long dilation; dilations >> dilation;) {
+  for (const long dilation : dilations_of(attributes)) {
     const auto& weight = tensors[x + 1 + found.size()].shape;
     found.push_back({{shape[0], shape[1], shape[2], shape[3]},
                      {shape[0], weight[0], shape[2], shape[3]}, weight[2], dilation});
@@ -302,13 +312,9 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
 }
 
 MXReturnValue count(const Attributes& attributes, int* inputs, int* outputs) {
-  if (!attributes.count("dilations"))
-    return refused("mxopt_seen_taps takes dilations, one for each convolution");
-  std::istringstream dilations(attributes.at("dilations"));
-  *outputs = 0;
-  for (long dilation; dilations >> dilation;) ++*outputs;
-  *inputs = 1 + *outputs;
-  *outputs += attribute(attributes, "mean", 0);
+  const long convolutions = dilations_of(attributes).size(), mean = attribute(attributes, "mean", 0);
+  if (mean != 0 && mean != 1) refused("mxopt_seen_taps takes mean=0 or mean=1");
+  *inputs = 1 + convolutions, *outputs = convolutions + mean;
   return MX_SUCCESS;
 }
 

@@ -23,25 +23,13 @@ struct Block {
   float rate, decay;
 };
 
-// Returns the numbers of an attribute, which are divided by spaces.
-std::vector<float> numbers(const Attributes& attributes, const char* name) {
-  const auto found = attributes.find(name);
-  std::istringstream text(found == attributes.end() ? "" : found->second);
-  text.imbue(std::locale::classic());
-  std::vector<float> values;
-  for (double value; text >> value;) values.push_back(value);
-  if (!text.eof())
-    throw std::invalid_argument(std::string(name) + "=" + found->second + " must be numbers");
-  return values;
-}
-
 long parameters(const Attributes& attributes) { return numbers(attributes, "rates").size(); }
 
 // Divides all parameters into blocks; in the inputs, each has a weight, a gradient, and so many states.
 std::vector<Block> blocks(const Attributes& attributes, std::vector<MXTensor>& inputs,
                           std::vector<MXTensor>& outputs, long states) {
-  const std::vector<float> rates = numbers(attributes, "rates");
-  const std::vector<float> decays = numbers(attributes, "decays");
+  const std::vector<double> rates = numbers(attributes, "rates");
+  const std::vector<double> decays = numbers(attributes, "decays");
   std::vector<Block> all;
   for (size_t n = 0; n < rates.size(); ++n) {
     MXTensor* given = &inputs[n * (2 + states)];
