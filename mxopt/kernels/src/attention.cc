@@ -7,6 +7,7 @@
 // again.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "operator.h"
@@ -118,6 +119,12 @@ struct Heads {
   }
 };
 
+// Returns memory for so many arrays of the largest task's scores in each thread. It is allocated before
+// the threads begin, in which a failure would end the process.
+std::unique_ptr<float[]> for_scores(const Heads& all, long arrays) {
+  return std::unique_ptr<float[]>(new float[omp_get_max_threads() * arrays * all.size]);
+}
+
 // Writes zeros to the last words of an array, whose rows have so many numbers.
 void clear_rest(MXTensor& tensor, long words, long row) {
   float* const end = tensor.data<float>() + tensor.size();
@@ -130,17 +137,18 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
   const Dropout dropout(all.draws, all.probability, all.salt);
   float* out = (*outputs)[0].data<float>();
   clear_rest((*outputs)[0], all.query_rest, all.units);
+  const auto memory = for_scores(all, 1);
 #pragma omp parallel
   {
-    std::vector<float> scores(all.size);
+    float* const scores = memory.get() + omp_get_thread_num() * all.size;
     Panels panels;
 #pragma omp for schedule(static)
     for (size_t number = 0; number < all.tasks.size(); ++number) {
       const Task& task = all.tasks[number];
-      all.weights(task, panels, scores.data());
-      all.drop(dropout, task, scores.data(), scores.data());
+      all.weights(task, panels, scores);
+      all.drop(dropout, task, scores, scores);
       panels.take(task.keys, all.width, all.value + task.key, all.key_row);
-      product(task.queries, all.width, task.keys, {scores.data(), task.pitch, 1}, panels,
+      product(task.queries, all.width, task.keys, {scores, task.pitch, 1}, panels,
               out + task.out, all.units, false);
     }
   }
@@ -157,10 +165,11 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   float* dvalue = dkey + all.units;
   clear_rest((*outputs)[0], all.query_rest, all.query_row);
   if (!all.own) clear_rest((*outputs)[1], all.key_rest, all.key_row);
+  const auto memory = for_scores(all, 3);
 #pragma omp parallel
   {
-    std::vector<float> memory(3 * all.size);
-    float *weights = memory.data(), *dropped = weights + all.size, *gradient = dropped + all.size;
+    float* const weights = memory.get() + omp_get_thread_num() * 3 * all.size;
+    float *dropped = weights + all.size, *gradient = dropped + all.size;
     Panels panels;
 #pragma omp for schedule(static)
     for (size_t number = 0; number < all.tasks.size(); ++number) {

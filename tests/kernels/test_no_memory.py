@@ -1,0 +1,19 @@
+"""A kernel that asks for more memory than there is; not recompiled, as AddressSanitizer would stop."""
+
+import mxnet as mx
+import pytest
+from mxnet import nd
+
+from mxopt import kernels
+from mxopt.kernels import operators
+
+if not kernels.available():
+    pytest.skip("no compiler for mxopt's kernels", allow_module_level=True)
+
+
+def test_scores_that_memory_cannot_hold_are_refused():
+    words = 3_000_000  # 9e12 scores
+    projected, ones = nd.ones((1, words, 3)), nd.ones(operators.DRAWS)
+    with pytest.raises(mx.MXNetError, match="alloc"):
+        operators.self_attention(nd, projected, nd.array([words]), ones).wait_to_read()
+    assert operators.self_attention(nd, projected[:, :2], nd.array([2]), ones).sum().asscalar() == 2
