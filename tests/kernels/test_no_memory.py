@@ -1,4 +1,4 @@
-"""A kernel that asks for more memory than there is; not recompiled, as AddressSanitizer would stop."""
+"""A kernel that needs more memory than there is. AddressSanitizer would end the process."""
 
 import mxnet as mx
 import pytest
