@@ -55,8 +55,10 @@ def _data(run: Run) -> Iterator[Advice]:
     """The loop waits for batches, and hardly ever for the devices."""
     figures, plan = run.figures, run.plan
     share = figures["loading_seconds"] / figures["seconds"]
-    waiting = figures["waiting_seconds"] / figures["seconds"]
-    why = f"the loop waited {share:.0%} of the time for batches, and {waiting:.0%} for the devices"
+    waiting = _waiting(run)
+    why = f"the loop waited {share:.0%} of the time for batches"
+    if waiting is not None:
+        why = f"{why}, and {waiting:.0%} for the devices"
     if plan.preprocess == "lazy" and plan.epochs > 1:
         said = f"{why}; every epoch prepares the same samples again"
         yield Advice("preprocess=cached", said, "input_pipeline", share)
@@ -76,15 +78,21 @@ def _threads(run: Run) -> Iterator[Advice]:
 
 def _graph(run: Run) -> Iterator[Advice]:
     """Python calls each operator."""
-    figures = run.figures
-    waits = figures["waiting_seconds"] + figures["loading_seconds"]
-    share = max(0.0, 1 - waits / figures["seconds"])
-    if run.plan.hybridize == "no":
+    waiting = _waiting(run)
+    if run.plan.hybridize != "no":
+        return
+    if waiting is None:
         why = (
-            f"for {share:.0%} of the time the loop waited for neither batches nor the devices, but "
-            "called operators one by one"
+            "operators are called one by one; an older version has not recorded how long that took"
         )
-        yield Advice("hybridize=static", why, "hybridize", max(WORTH, share))
+        yield Advice("hybridize=static", why, "hybridize", WORTH)
+        return
+    share = max(0.0, 1 - waiting - run.figures["loading_seconds"] / run.figures["seconds"])
+    why = (
+        f"for {share:.0%} of the time the loop waited for neither batches nor the devices, but "
+        "called operators one by one"
+    )
+    yield Advice("hybridize=static", why, "hybridize", max(WORTH, share))
 
 
 def _allocator(run: Run) -> Iterator[Advice]:
@@ -127,6 +135,16 @@ def _start(run: Run) -> Iterator[Advice]:
 
 
 RULES = (_data, _threads, _graph, _allocator, _padding, _preparation, _evaluation, _start)
+
+
+def _waiting(run: Run) -> float | None:
+    """Return the share of the seconds that the loop waited for the devices; None if unknown.
+
+    Records of older versions have ``waiting_seconds``, which lacks the waits at the end of each
+    part of an epoch: often most of the time.
+    """
+    waited = run.figures.get("device_waiting_seconds")
+    return None if waited is None else waited / run.figures["seconds"]
 
 
 def _cores(run: Run) -> int:

@@ -67,8 +67,9 @@ def fit(
     Returns:
         The figures of the run: ``seconds`` and ``cpu_seconds`` (training, all epochs, no
         validation; CPU time of all threads of this process),
-        ``loading_seconds`` and ``waiting_seconds`` (those of ``seconds`` in which the loop waited
-        for batches, and for the devices), ``training_seconds`` (``seconds`` and the preparation of
+        ``loading_seconds`` and ``device_waiting_seconds`` (those of ``seconds`` in which the loop
+        waited for batches, and for the devices, also at the end of each part of an epoch),
+        ``training_seconds`` (``seconds`` and the preparation of
         the training set), ``samples`` trained on, ``samples_per_second`` (steady state: without the
         first step; both are named after the recipe's unit), ``first_step_seconds``,
         ``setup_seconds`` (data, network), ``end_to_end_seconds``, ``train_loss``, ``validation_*``
@@ -103,12 +104,12 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
           weights=weights)  # fmt: skip
 
     units = f"{recipe.unit}s"
-    clocks = ("seconds", "cpu_seconds", "loading_seconds", "waiting_seconds")
+    clocks = ("seconds", "cpu_seconds", "loading_seconds", "device_waiting_seconds")
     at, resumed = Position({**dict.fromkeys(clocks, 0.0), units: 0}), {}
     if checkpoints:
         found = checkpoint.restore(checkpoints, run, checkpoint_steps)
         if found:
-            at = Position(**found)
+            at = Position.restored(found)
             run.precision.skipped_steps = at.skipped_steps
             resumed = {"resumed_epochs": at.epoch, "resumed_steps": at.step}
             write("resumed", epoch=at.epoch, step=at.step)
@@ -131,8 +132,9 @@ def _fit(recipe, plan, write, on_epoch, evaluate, checks, checkpoints, checkpoin
     while at.epoch < plan.epochs:
         with busy:
             _train_epoch(run, at, checks, checkpoint_steps, write, keep)
-        for name in clocks:  # a checkpoint of an older version lacks some
-            at.totals[name] = at.totals.get(name, 0.0) + getattr(at, name)
+        for name in clocks:
+            if name in at.totals:  # those of an older version's checkpoint lack some
+                at.totals[name] += getattr(at, name)
         at.totals[units] += at.size
         at.train_loss = at.loss / at.size
         with _evaluating(run):
@@ -204,7 +206,8 @@ def _train_epoch(run: TrainingRun, at: Position, checks, every, write, keep) -> 
         at.seconds += clock.seconds
         at.cpu_seconds += clock.cpu_seconds
         at.loading_seconds += part.loading_seconds
-        at.waiting_seconds += part.waiting_seconds
+        # The clock has waited until all that was enqueued was computed.
+        at.device_waiting_seconds += part.waiting_seconds + clock.seconds - clock.enqueued
         found = part.losses.asnumpy().tolist()
         write("steps", epoch=epoch, seconds=clock.seconds, losses=found, sizes=part.sizes)
         divergence.check_losses(found, at.steps)

@@ -9,7 +9,7 @@ the interval has no stops.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Position:
         seconds: seconds of the current epoch until ``step``.
         cpu_seconds: CPU seconds of this process in the same time, all threads together.
         loading_seconds: seconds of them in which the loop waited for batches.
-        waiting_seconds: seconds of them in which it waited for the devices.
+        device_waiting_seconds: seconds of them in which it waited for the devices.
         loss: sum of the losses of these steps, each times its size.
         size: sum of the sizes of these steps, in samples or tokens.
         first: seconds and size of the run's first step.
@@ -56,13 +56,29 @@ class Position:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     loading_seconds: float = 0.0
-    waiting_seconds: float = 0.0
+    device_waiting_seconds: float = 0.0
     loss: float = 0.0
     size: int = 0
     first: tuple | None = None
     train_loss: float | None = None
     scores: dict = field(default_factory=dict)
     skipped_steps: int = 0
+
+    @classmethod
+    def restored(cls, found: dict) -> Position:
+        """Return the position that a checkpoint holds, also one of an older version.
+
+        Figures that are no longer recorded are left out. Those that were not recorded then are left
+        out of the totals, because they would lack the finished epochs.
+
+        Args:
+            found: the fields of a position.
+        """
+        names = {one.name for one in fields(cls)}
+        position = cls(**{name: value for name, value in found.items() if name in names})
+        for name in found.keys() - names:
+            position.totals.pop(name, None)
+        return position
 
     def add(self, losses: list[float], sizes: list[int]) -> None:
         """Add steps to the figures of the current epoch.
@@ -79,7 +95,7 @@ class Position:
         self.epoch += 1
         self.step, self.size = 0, 0
         self.seconds = self.cpu_seconds = self.loss = 0.0
-        self.loading_seconds = self.waiting_seconds = 0.0
+        self.loading_seconds = self.device_waiting_seconds = 0.0
 
 
 def stops(count: int, every: int, accumulation: int = 1) -> range:

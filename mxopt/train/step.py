@@ -31,7 +31,9 @@ class Part:
         sizes: number of samples (or tokens) of each step.
         first_seconds: seconds of the run's first step; None if this call did not train it.
         loading_seconds: seconds in which the loop waited for batches of the loader.
-        waiting_seconds: seconds in which it waited for an earlier step's loss.
+        waiting_seconds: seconds in which it waited for the devices: for an earlier step's loss, for
+            the run's first step, and for AMP's look for overflows. The wait at the end of the part
+            is the clock's, and not among them.
     """
 
     losses: nd.NDArray
@@ -68,18 +70,18 @@ def train_epoch(run: TrainingRun, loader, epoch: int, begin: int, ends: set[int]
         sums.append(run.kvstore.total(_backward(run, batch)))
         sizes.append(batch.size)
         if len(sums) > AHEAD:
-            before = time.perf_counter()
-            sums[-1 - AHEAD].wait_to_read()
-            waited += time.perf_counter() - before
+            waited += _seconds(sums[-1 - AHEAD].wait_to_read)
         pending += batch.size
         if step % batches == 0 or step == count:
             run.update = epoch * run.updates_per_epoch + (step - 1) // batches
             run.progress = epoch + step / count
+            before = run.precision.waiting_seconds
             _update(run, pending)
+            waited += run.precision.waiting_seconds - before
             pending = 0
         if first:
             # Graph building and first touch are one-off costs, reported separately.
-            nd.waitall()
+            waited += _seconds(nd.waitall)
             first_seconds = time.perf_counter() - start
         if step in ends or run.precision.exhausted(run.trainer):
             means = nd.concat(*sums, dim=0) / nd.array(sizes, ctx=sums[0].context)
@@ -97,6 +99,13 @@ def _loaded(loader):
         except StopIteration:
             return
         yield batch, time.perf_counter() - begin
+
+
+def _seconds(wait) -> float:
+    """Call a function that waits, and return how long it took."""
+    before = time.perf_counter()
+    wait()
+    return time.perf_counter() - before
 
 
 def validate(run: TrainingRun) -> dict[str, float]:

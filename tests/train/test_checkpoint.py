@@ -18,6 +18,7 @@ from mxopt.core.errors import PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import RecordWriter, Run, read_run
 from mxopt.measure import Experiment
+from mxopt.train import checkpoint
 from mxopt.train.fit import fit
 
 
@@ -126,6 +127,23 @@ def test_a_manifest_that_says_other_numbers_is_a_damaged_one(tmp_path):
     path = tmp_path / "epoch-0002.json"
     path.write_text(path.read_text().replace('"epoch": 2', '"epoch": 3'))
     assert train(PLANS["momentum"], tmp_path)[0]["resumed_epochs"] == 1
+
+
+def test_a_checkpoint_of_an_older_version_leaves_out_what_it_did_not_count(tmp_path):
+    """It counted fewer waits, as ``waiting_seconds``."""
+    plan = PLANS["momentum"]
+    figures, losses = undisturbed("momentum")
+    train(plan, tmp_path, stop=2)
+    path = tmp_path / "epoch-0002.json"
+    manifest = json.loads(path.read_text())
+    for fields in (manifest["progress"], manifest["progress"]["totals"]):
+        fields["waiting_seconds"] = fields.pop("device_waiting_seconds")
+    manifest["sha256"]["json"] = checkpoint._own_sha256(manifest)
+    path.write_text(json.dumps(manifest))
+    resumed, rest = train(plan, tmp_path)
+    assert rest == losses[2 * 6 :]
+    assert figures.keys() - resumed.keys() == {"device_waiting_seconds"}
+    assert resumed.keys() - figures.keys() == {"resumed_epochs", "resumed_steps"}
 
 
 @pytest.mark.fault(

@@ -1,5 +1,6 @@
 import math
 import os
+import time
 
 import mxnet as mx
 import numpy as np
@@ -126,6 +127,19 @@ def test_steps_are_enqueued_ahead_but_few(monkeypatch):
     fitted(Plan(batch_size=2))
     assert len(losses) > 2 * AHEAD
     assert max(ahead) == AHEAD
+
+
+def test_every_wait_for_the_devices_is_counted(monkeypatch):
+    """The clock waits after each of the two epochs, and the loop after the run's first step."""
+    pause, wait = 0.1, nd.waitall
+
+    def waitall():
+        time.sleep(pause)
+        wait()
+
+    monkeypatch.setattr(nd, "waitall", waitall)
+    figures, _ = fitted(Plan(batch_size=4, epochs=2))
+    assert 3 * pause <= figures["device_waiting_seconds"] <= figures["seconds"]
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step():

@@ -22,6 +22,7 @@ inside ``autograd.record``, then ``step``::
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from collections.abc import Callable
 
@@ -47,6 +48,7 @@ class Float32:
         name: value of the switch.
         optimizer_options: arguments that the optimizer needs for this precision.
         skipped_steps: number of steps skipped because of overflows.
+        waiting_seconds: seconds in which steps waited for the devices, to look for overflows.
     """
 
     name = "float32"
@@ -54,6 +56,7 @@ class Float32:
 
     def __init__(self):
         self.skipped_steps = 0
+        self.waiting_seconds = 0.0
         self._made_before = None
 
     def start(self) -> None:
@@ -197,7 +200,21 @@ class Amp(Float32):
         amp.init_trainer(trainer)
         if self._fixed is not None:
             trainer._amp_loss_scaler = _FixedLossScale(self._fixed)
+        self._time_overflows(trainer._amp_loss_scaler)
         return trainer
+
+    def _time_overflows(self, scaler) -> None:
+        """Count how long a loss scaler waits for the gradients."""
+        look = scaler.has_overflow
+
+        def timed(params):
+            before = time.perf_counter()
+            try:
+                return look(params)
+            finally:
+                self.waiting_seconds += time.perf_counter() - before
+
+        scaler.has_overflow = timed
 
     def backward(self, losses, trainer):
         """Compute gradients of the scaled losses.

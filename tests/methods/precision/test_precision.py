@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import mxnet as mx
 import needs
@@ -111,6 +112,28 @@ def test_a_fixed_scale_skips_overflows_and_stays():
                   moved if factor > 1 else round(gradient / 512 * 0.1 / 6 / moved, 4))
     """).splitlines()
     assert printed == ["512.0 0 False 1.0", "512.0 1 False 0.0", "512.0 1 False 1.0"]
+
+
+def test_waiting_for_overflows_is_counted(monkeypatch):
+    """The scaler reads from the device, in each step, whether a gradient has overflowed."""
+
+    class Scaler:
+        def has_overflow(self, params):
+            time.sleep(0.05)
+            return params == "infinite"
+
+    def init_trainer(trainer):
+        trainer._amp_loss_scaler = Scaler()
+
+    monkeypatch.setattr(amp.amp, "init_trainer", init_trainer)
+    numbers = amp.Amp()
+    net = toy.network([mx.cpu()])
+    trainer = numbers.attach(
+        gluon.Trainer(net.collect_params(), "sgd", kvstore=None, update_on_kvstore=False)
+    )
+    found = [trainer._amp_loss_scaler.has_overflow(params) for params in ("infinite", "finite")]
+    assert found == [True, False]
+    assert 0.1 <= numbers.waiting_seconds < 10
 
 
 def test_a_loss_scale_needs_mixed_precision():
