@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from mxopt.core.errors import DeviceError, MxoptError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
@@ -58,7 +60,7 @@ def search(
         objective: figure of the ``epoch`` events, higher being better.
         sampler: one of ``SAMPLERS``.
         pruner: one of ``PRUNERS``: which trials are stopped after an epoch.
-        seed: seed of the sampler.
+        seed: seed of the sampler; each trial has its own, also after an interruption.
         seen: called with the number and the run of every trial that has ended.
 
     Returns:
@@ -79,8 +81,7 @@ def search(
     folder.mkdir(parents=True, exist_ok=True)
     study = optuna.create_study(
         storage=_storage(folder / JOURNAL), study_name=recipe, direction="maximize",
-        load_if_exists=True, sampler=_sampler(optuna, sampler, seed),
-        pruner=_pruner(optuna, pruner, plan.epochs),
+        load_if_exists=True, pruner=_pruner(optuna, pruner, plan.epochs),
     )  # fmt: skip
     states = optuna.trial.TrialState
     for left in study.get_trials(states=(states.RUNNING,)):
@@ -88,6 +89,9 @@ def search(
     ended = (states.COMPLETE, states.PRUNED)
     deadline, failures = time.monotonic() + 60 * (minutes or float("inf")), 0
     while len(study.get_trials(states=ended)) < trials and time.monotonic() < deadline:
+        study.sampler = _sampler(
+            optuna, sampler, seed_of(seed, len(study.get_trials(deepcopy=False)))
+        )
         asked = study.ask()
         chosen = {name: values.suggest(asked, name) for name, values in space.items()}
         switches = {name: value for name, value in chosen.items() if name in plan.as_dict()}
@@ -186,6 +190,18 @@ def best_plan(plan: Plan, study) -> tuple[Plan, dict]:
         raise MxoptError("no trial has ended, so there is no best one") from None
     switches = {name: value for name, value in chosen.items() if name in plan.as_dict()}
     return plan.replace(**switches), {n: v for n, v in chosen.items() if n not in switches}
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Return the seed of a trial's sampler, which is the same whether a search was resumed or not.
+
+    With one seed for all, a resumed search would draw its first trials again.
+
+    Args:
+        seed: seed of the search, at least 0.
+        number: number of the trial, from 0.
+    """
+    return int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
 
 
 def guided(sampler: str, pruner: str, epochs: int, trials: int) -> int:

@@ -75,6 +75,16 @@ def test_it_goes_on_where_it_was_and_loses_the_trial_that_was_killed(tmp_path, i
     assert [one.params for one in study.trials[:2]] == [one.params for one in first.trials[:2]]
 
 
+@pytest.mark.parametrize("sampler", module.SAMPLERS)
+def test_a_resumed_search_draws_what_an_uninterrupted_one_does(tmp_path, in_process, sampler):
+    for trials in (2, 4, 6):
+        study = searched(tmp_path / "resumed", trials=trials, sampler=sampler)
+    drawn = [one.params["learning_rate"] for one in study.trials]
+    assert len(set(drawn)) == len(drawn) == 6
+    whole = searched(tmp_path / "whole", trials=6, sampler=sampler)
+    assert drawn == [one.params["learning_rate"] for one in whole.trials]
+
+
 def test_bad_trials_are_stopped_early(tmp_path, monkeypatch):
     space = {"learning_rate": Range.parse("choice:0.1,1e-9")}
     ended = []
