@@ -72,8 +72,8 @@ def searched(
             )  # fmt: skip
         spent = _children() - before
         # Read before the folder of the journal goes.
-        score, count = study.best_value, len(study.trials)
         best, own = search.best_plan(plan, study)
+        score, count = study.best_value, len(study.trials)
     figures = fit.fit(recipes.load("fashion_mnist", **{**options, **own}), best, once(write))
     return {
         "best_validation_accuracy": score,

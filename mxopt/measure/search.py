@@ -30,6 +30,8 @@ PRUNERS = ("hyperband", "median", "none")
 # Trials that TPE draws at random before it compares any, in each bracket of Hyperband: half of
 # Optuna's number, for searches of some minutes.
 RANDOM_FIRST = 5
+# Failures in a row, without a trial that tells anything, that end a search.
+FAILURES = 5
 
 
 def search(
@@ -69,7 +71,7 @@ def search(
     Raises:
         PlanError: a name is neither a switch nor an option, or there is no such sampler or pruner.
         DeviceError: Optuna is not installed.
-        MxoptError: the first three trials failed.
+        MxoptError: ``FAILURES`` trials in a row failed. Diverged trials are no failures.
     """
     optuna = _optuna()
     for name, value, known in (("sampler", sampler, SAMPLERS), ("pruner", pruner, PRUNERS)):
@@ -107,12 +109,28 @@ def search(
         if done.ok:
             study.tell(asked, done.figures[objective])
         else:
-            study.tell(asked, state=states.PRUNED if PRUNED in done.reason else states.FAIL)
-            failures += PRUNED not in done.reason
+            study.tell(asked, state=states.PRUNED if told_bad(done) else states.FAIL)
+        failures = 0 if done.ok or told_bad(done) else failures + 1
         seen(asked.number, done)
-        if failures >= 3 and not study.get_trials(states=ended):
-            raise MxoptError(f"the first trials failed: {done.reason}")
+        if failures >= FAILURES:
+            raise MxoptError(
+                f"the last {failures} trials failed; the last one, {record.name}, ended as "
+                f"{done.status}: {done.reason}; remove the cause, or search smaller ranges"
+            )
     return study
+
+
+def told_bad(run: Run) -> bool:
+    """Return whether a trial shows that its hyper-parameters are bad: stopped early, or diverged.
+
+    Optuna is told that such a trial was pruned. Its samplers learn from pruned trials, one without
+    any report being the worst (:class:`optuna.samplers.TPESampler`), and ignore failed ones. It has
+    no score that could be told instead.
+
+    Args:
+        run: a trial that did not end well.
+    """
+    return run.status == "diverged" or PRUNED in run.reason
 
 
 def trial(
@@ -182,12 +200,15 @@ def best_plan(plan: Plan, study) -> tuple[Plan, dict]:
         study: what :func:`search` returned.
 
     Raises:
-        MxoptError: no trial has ended.
+        MxoptError: no trial has ended with a score.
     """
     try:
         chosen = study.best_params
     except ValueError:
-        raise MxoptError("no trial has ended, so there is no best one") from None
+        raise MxoptError(
+            f"none of {len(study.trials)} trials has ended with a score, so there is no best one: "
+            "they diverged, failed or were stopped early; search smaller ranges"
+        ) from None
     switches = {name: value for name, value in chosen.items() if name in plan.as_dict()}
     return plan.replace(**switches), {n: v for n, v in chosen.items() if n not in switches}
 

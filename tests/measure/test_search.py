@@ -5,6 +5,7 @@ import pytest
 from mxopt.cli.main import main
 from mxopt.core.errors import DeviceError, MxoptError, PlanError
 from mxopt.core.plan import Plan
+from mxopt.core.records import read_run
 from mxopt.measure import run
 from mxopt.measure import search as module
 from mxopt.measure.ranges import Range
@@ -95,6 +96,25 @@ def test_bad_trials_are_stopped_early(tmp_path, monkeypatch):
     assert pruned
     assert all(module.PRUNED in run.reason for run in pruned)
     assert all(run.plan.learning_rate == 1e-9 for run in pruned)
+
+
+def few(number, run):
+    assert number < 10, "the search does not end"
+
+
+def test_a_search_whose_trials_diverge_ends_and_learns_from_them(tmp_path, in_process):
+    study = searched(tmp_path, trials=3, options={"poison": 0}, seen=few)
+    assert [one.state.name for one in study.trials] == ["PRUNED"] * 3
+    records = [read_run(path) for path in sorted(tmp_path.glob("trial-*.jsonl"))]
+    assert [run.status for run in records] == ["diverged"] * 3
+    with pytest.raises(MxoptError, match="none of 3 trials has ended with a score"):
+        best_plan(PLAN, study)
+
+
+def test_failures_in_a_row_end_a_search_that_had_good_trials(tmp_path, in_process):
+    searched(tmp_path, trials=2)
+    with pytest.raises(MxoptError, match=r"the last 5 trials .* trial-006\.jsonl, ended as f"):
+        searched(tmp_path, trials=9, options={"train": -1}, seen=few)
 
 
 def test_options_of_the_recipe_are_searched_too(tmp_path, in_process):
