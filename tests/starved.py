@@ -1,4 +1,4 @@
-"""Recipes for the search of the largest batch: one runs out of memory, one is broken."""
+"""Recipes for the search of the largest batch: one runs out of memory, others are broken."""
 
 import dataclasses
 
@@ -16,6 +16,15 @@ def recipe():
         return made.loss(output, *labels)
 
     return dataclasses.replace(made, loss=loss)
+
+
+def with_a_broken_loader():
+    """A recipe whose error only mentions memory."""
+
+    def loss(output, *labels):
+        raise ValueError("a worker ended; take loader='shared_memory'")
+
+    return dataclasses.replace(toy.toy(train=40), loss=loss)
 
 
 def broken():

@@ -117,6 +117,9 @@ class Run:
         options: arguments of that function.
         status: ``ok``, ``diverged``, ``failed`` or ``killed`` (no ``end`` event was written).
         reason: why the run failed or diverged; empty if it did not.
+        error: class of the error of a run that was refused, diverged or failed, such as
+            ``CapacityError``; signal of one that was killed and is not read again, such as
+            ``SIGKILL``; empty if unknown, as in records of version 0.2 and before.
         figures: the measured figures of the ``end`` event, such as ``seconds``.
         events: all events between start and end, in order, except ``steps``, which may be too
             many to keep in memory (:meth:`steps`).
@@ -133,6 +136,7 @@ class Run:
     options: dict = field(default_factory=dict)
     status: str = "killed"
     reason: str = ""
+    error: str = ""
     figures: dict = field(default_factory=dict)
     events: list = field(default_factory=list)
     started: str = ""
@@ -233,6 +237,7 @@ def run_of(
         options=options,
         status=end.get("status", "killed"),
         reason=end.get("reason", "" if end else "the process ended without writing its result"),
+        error=end.get("error", ""),
         figures=end.get("figures", {}),
         events=events[1:-1] if end else events[1:],
         started=start.get("started", ""),

@@ -39,7 +39,7 @@ def do(job: dict) -> str:
     begin = time.monotonic()
     with RecordWriter(job.pop("record")) as writer:
         writer.begin(**job)
-        figures, status, reason = {}, "ok", ""
+        figures, status, reason, error_class = {}, "ok", "", ""
         try:
             plan = Plan.from_dict(job["plan"])
             methods.check_environment(plan)
@@ -52,14 +52,15 @@ def do(job: dict) -> str:
             workload = getattr(importlib.import_module(module), function)
             figures = workload(plan, writer.write, **job["options"])
         except Diverged as error:
-            status, reason = "diverged", str(error)
+            status, reason, error_class = "diverged", str(error), type(error).__name__
         except MxoptError as error:
-            status, reason = "refused", str(error)
+            status, reason, error_class = "refused", str(error), type(error).__name__
         except Exception as error:
-            status, reason = "failed", f"{type(error).__name__}: {error}"
+            status, error_class = "failed", type(error).__name__
+            reason = f"{error_class}: {error}"
             writer.write("traceback", text=traceback.format_exc())
         figures = {**figures, **_whole_process(begin)} if status == "ok" else figures
-        writer.write("end", status=status, reason=reason, figures=figures)
+        writer.write("end", status=status, reason=reason, error=error_class, figures=figures)
     return reason
 
 

@@ -15,10 +15,13 @@ from pathlib import Path
 from mxopt.core.errors import MxoptError, PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run, read_run
+from mxopt.measure.interleave import set_aside
 from mxopt.measure.process import run
 
 TRIAL = "mxopt.measure.batch_size:trial"
 STEPS = 4  # of a trial; the first one is not timed
+# Errors of a trial whose batch does not fit: into memory, or into the host's shared memory.
+NO_MEMORY = ("CapacityError", "MemoryError")
 
 
 def largest(fits: Callable[[int], bool], first: int = 1, most: int | None = None) -> int:
@@ -86,7 +89,7 @@ def search(
         if done.ok:
             samples.append(int(done.figures["training_samples"]))
             return size <= samples[0]
-        if done.status == "killed" or "memory" in done.reason:
+        if done.status == "killed" or done.error in NO_MEMORY:
             return False
         raise MxoptError(f"the trial with batch_size={size} ended as {done.status}: {done.reason}")
 
@@ -100,6 +103,9 @@ def _again(record: Path, plan: Plan, job: dict) -> Run:
     done = read_run(record)
     if done.plan != plan or done.options != job:
         raise RecordError(f"{record} is of another search; choose another folder")
+    if not done.ok and done.status != "killed" and not done.error:
+        set_aside(record)  # older versions did not record the class of an error
+        return run(TRIAL, plan, record, job)
     return done
 
 

@@ -210,8 +210,7 @@ def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | N
     except RecordError:
         found = None
     if found is None or found.status == "killed":
-        aside = (record.with_suffix(f".killed-{number}") for number in itertools.count(1))
-        record.rename(next(path for path in aside if not path.exists()))
+        set_aside(record)
         return None
     # Through JSON, as in the record: tuples become lists.
     asked = (old_names.workload(workload), plan, json.loads(json.dumps(options)))
@@ -221,3 +220,13 @@ def left_over(record: Path, workload: str, plan: Plan, options: dict) -> Run | N
             "cannot be resumed; choose another results folder"
         )
     return found
+
+
+def set_aside(record: Path) -> None:
+    """Rename the record of a run that is to be repeated; it then ends in ``.killed-1`` and so on.
+
+    Args:
+        record: path of the record.
+    """
+    aside = (record.with_suffix(f".killed-{number}") for number in itertools.count(1))
+    record.rename(next(path for path in aside if not path.exists()))

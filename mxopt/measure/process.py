@@ -68,7 +68,7 @@ def run(
     try:
         environment = {**_surroundings(), **methods.environment(plan)}
     except DeviceError as error:
-        return _without_a_child(record, job, "refused", str(error))
+        return write_ended(record, job, "refused", str(error), type(error).__name__)
     asked = [{**job, "record": os.fspath(path.absolute())} for path in records]
     if roles:
         alarm = cluster.Alarm.for_task(roles, secret) if starter else None
@@ -81,13 +81,15 @@ def run(
         capture_output=True,
     )
     if not record.exists():
-        return _without_a_child(record, job, "failed", _last_words(child))
+        return write_ended(record, job, "failed", _last_words(child))
     try:
         done = read_run(record)
     except RecordError as error:
         raise RecordError(f"{error} ({_ending(child)})") from None
     if done.status == "killed":
-        done = dataclasses.replace(done, reason=f"{done.reason} ({_ending(child)})")
+        killed_by = signal.Signals(-child.returncode).name if child.returncode < 0 else ""
+        said = f"{done.reason} ({_ending(child)})"
+        done = dataclasses.replace(done, reason=said, error=killed_by)
     return done
 
 
@@ -100,7 +102,7 @@ def _run_together(roles: list[cluster.Role], asked, environment, job, alarm) -> 
     record = Path(asked[0]["record"])
     if not record.exists():
         reason = died or f"{record} was not written; put it on a disk that all hosts share"
-        return _without_a_child(record, job, "failed", reason)
+        return write_ended(record, job, "failed", reason)
     try:
         done = read_run(record)
     except RecordError as error:
@@ -145,10 +147,19 @@ def _what_is_left(record: Path) -> str:
     return f"the same command continues from the checkpoint {kept[-1]}"
 
 
-def _without_a_child(record, job: dict, status: str, reason: str) -> Run:
+def write_ended(record, job: dict, status: str, reason: str, error: str = "") -> Run:
+    """Write the record of a run whose process has written none, and return the run.
+
+    Args:
+        record: path of the record; it must not exist.
+        job: ``workload``, ``plan`` (as a dictionary) and ``options``.
+        status: how the run ended.
+        reason: why.
+        error: class of the error; empty if unknown.
+    """
     with RecordWriter(record) as writer:
         writer.begin(**job)
-        writer.write("end", status=status, reason=reason, figures={})
+        writer.write("end", status=status, reason=reason, error=error, figures={})
     return read_run(record)
 
 

@@ -1,5 +1,7 @@
 """The largest batch: the search, and trials that end for lack of memory."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from mxopt import Plan
 from mxopt.cli.main import main
 from mxopt.core.errors import MxoptError, PlanError, RecordError
+from mxopt.core.records import read_run
 from mxopt.measure import batch_size
 from mxopt.measure.batch_size import largest, search
 
@@ -50,6 +53,24 @@ def test_a_batch_that_does_not_fit_is_half_a_batch(tmp_path, in_process):
 def test_another_failure_ends_the_search(tmp_path):
     with pytest.raises(MxoptError, match=r"batch_size=2 ended as failed: .*broken"):
         search("starved:broken", Plan(batch_size=2), tmp_path)
+
+
+def test_an_error_that_only_mentions_memory_is_another_failure(tmp_path, in_process):
+    with pytest.raises(MxoptError, match=r"batch_size=2 ended as failed: .*shared_memory"):
+        search("starved:with_a_broken_loader", Plan(batch_size=2), tmp_path)
+
+
+def test_a_record_that_lacks_the_class_of_its_error_is_measured_again(tmp_path, in_process):
+    runs = []
+    search("starved:recipe", Plan(batch_size=8), tmp_path)
+    record = tmp_path / "batch-16.jsonl"
+    assert read_run(record).error == "CapacityError"
+    *lines, end = record.read_text().splitlines()
+    older = {name: value for name, value in json.loads(end).items() if name != "error"}
+    record.write_text("\n".join([*lines, json.dumps(older)]) + "\n")
+    assert search("starved:recipe", Plan(batch_size=8), tmp_path, seen=runs.append) == 11
+    assert runs[1].error == "CapacityError"
+    assert (tmp_path / "batch-16.killed-1").exists()
 
 
 def test_a_limit_below_one_is_refused(tmp_path):
