@@ -2,7 +2,8 @@
 
 A trial trains some steps. It ends early if the estimate of its memory does not fit
 (:mod:`mxopt.train.memory`), if the device runs out of it, or if the system kills the process; none
-of these harms the search. What learns best is another question: larger batches make fewer updates.
+of these harms the search. A trial that was interrupted is repeated. What learns best is another
+question: larger batches make fewer updates.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
-from mxopt.core.errors import MxoptError, PlanError, RecordError
+from mxopt.core.errors import MxoptError, PlanError
 from mxopt.core.plan import Plan
-from mxopt.core.records import Run, read_run
-from mxopt.measure.interleave import set_aside
-from mxopt.measure.process import run
+from mxopt.core.records import Run
+from mxopt.measure.interleave import left_over, set_aside
+from mxopt.measure.process import run, write_ended
 
 TRIAL = "mxopt.measure.batch_size:trial"
 STEPS = 4  # of a trial; the first one is not timed
@@ -89,7 +90,7 @@ def search(
         if done.ok:
             samples.append(int(done.figures["training_samples"]))
             return size <= samples[0]
-        if done.status == "killed" or done.error in NO_MEMORY:
+        if done.error in NO_MEMORY:
             return False
         raise MxoptError(f"the trial with batch_size={size} ended as {done.status}: {done.reason}")
 
@@ -97,16 +98,34 @@ def search(
 
 
 def _again(record: Path, plan: Plan, job: dict) -> Run:
-    """Return the run of a trial, which is not repeated if its record is there."""
-    if not record.exists():
-        return run(TRIAL, plan, record, job)
-    done = read_run(record)
-    if done.plan != plan or done.options != job:
-        raise RecordError(f"{record} is of another search; choose another folder")
-    if not done.ok and done.status != "killed" and not done.error:
+    """Return the run of a trial, which is not repeated if its record is there and has an end.
+
+    Raises:
+        RecordError: the record is of another search, or another process is writing it.
+    """
+    done = left_over(record, TRIAL, plan, job)
+    if done and (done.ok or done.error):
+        return done
+    if done:
         set_aside(record)  # older versions did not record the class of an error
-        return run(TRIAL, plan, record, job)
-    return done
+    return _explained(run(TRIAL, plan, record, job), job)
+
+
+def _explained(done: Run, job: dict) -> Run:
+    """Return a trial's run; if the system killed its process, record that the batch does not fit.
+
+    The process wrote no end, and neither does one that is interrupted together with the search: in
+    the record alone, the two could not be told apart.
+    """
+    # The system's way to end a process when memory runs out. Of several processes, only the reason
+    # says which one died and how.
+    by_system = done.error == "SIGKILL" or done.plan.processes > 1
+    if done.status != "killed" or not by_system:
+        return done
+    set_aside(done.path)
+    again = {"workload": TRIAL, "plan": done.plan.as_dict(), "options": job}
+    reason = f"taken for a lack of memory: {done.reason}"
+    return write_ended(done.path, again, "failed", reason, "CapacityError")
 
 
 def trial(plan: Plan, write, recipe: str, **options) -> dict:

@@ -46,13 +46,41 @@ def test_a_batch_that_does_not_fit_is_half_a_batch(tmp_path, in_process):
     again = []
     assert search("starved:recipe", Plan(batch_size=4), tmp_path, seen=again.append) == 11
     assert [run.figures for run in again] == [run.figures for run in runs]  # none is repeated
-    with pytest.raises(RecordError, match=r"batch-4\.jsonl is of another search"):
+    with pytest.raises(RecordError, match=r"batch-4\.jsonl is the record of another run"):
         search("starved:recipe", Plan(batch_size=4, momentum=0.9), tmp_path)
 
 
 def test_another_failure_ends_the_search(tmp_path):
     with pytest.raises(MxoptError, match=r"batch_size=2 ended as failed: .*broken"):
         search("starved:broken", Plan(batch_size=2), tmp_path)
+
+
+def test_a_trial_that_was_interrupted_is_repeated(tmp_path, in_process):
+    """Its record has no end, as Ctrl-C leaves it."""
+    assert search("toy:toy", Plan(batch_size=8), tmp_path, {"train": 20}) == 20
+    record = tmp_path / "batch-16.jsonl"
+    *lines, _ = record.read_text().splitlines()
+    record.write_text("\n".join(lines) + "\n")
+    runs = []
+    assert search("toy:toy", Plan(batch_size=8), tmp_path, {"train": 20}, seen=runs.append) == 20
+    assert all(run.ok for run in runs)
+    assert (tmp_path / "batch-16.killed-1").exists()
+
+
+def test_a_trial_that_the_system_killed_is_recorded_as_not_fitting(tmp_path):
+    assert search("starved:killed", Plan(batch_size=5), tmp_path, most=6) == 5
+    done = read_run(tmp_path / "batch-6.jsonl")
+    assert (done.status, done.error) == ("failed", "CapacityError")
+    assert done.reason.endswith("(SIGKILL)")
+    runs = []
+    assert search("starved:killed", Plan(batch_size=5), tmp_path, most=6, seen=runs.append) == 5
+    assert [run.started for run in runs][1] == done.started  # it is not repeated
+
+
+def test_a_trial_that_another_signal_ended_is_no_lack_of_memory(tmp_path):
+    options = {"signal": "SIGTERM"}
+    with pytest.raises(MxoptError, match=r"batch_size=6 ended as killed: .*SIGTERM"):
+        search("starved:killed", Plan(batch_size=6), tmp_path, options)
 
 
 def test_an_error_that_only_mentions_memory_is_another_failure(tmp_path, in_process):
