@@ -2,10 +2,13 @@
 
 import shutil
 
+import numpy as np
 import pytest
+from mxnet import nd
 
 from mxopt import Plan
 from mxopt.chapter import storage_workloads
+from mxopt.chapter.reading import consume
 from mxopt.chapter.storage_workloads import photographs, several
 from mxopt.core.errors import PlanError
 from mxopt.data import sources
@@ -16,6 +19,32 @@ PEOPLE = {"network": "tiny", "size": 32, "limit": 3}
 
 def unused(event, **fields):
     """In place of a record."""
+
+
+def test_reading_is_timed_without_earlier_work_and_without_a_slow_sum(monkeypatch):
+    """The clock waits for the engine before the first batch is asked for."""
+    happened, wait = [], nd.waitall
+    arrays = [nd.array(np.full((2, 3), number), dtype="uint8") for number in (255, 1)]
+    expected = sum(float(array.astype("float64").sum().asscalar()) for array in arrays)
+
+    def waitall():
+        happened.append("wait")
+        wait()
+
+    def batches():
+        happened.append("batch")
+        yield from arrays
+
+    def slow(*_, **__):
+        raise AssertionError("MXNet has summed")
+
+    monkeypatch.setattr(nd, "waitall", waitall)
+    monkeypatch.setattr(nd.NDArray, "sum", slow)
+    found = consume(batches())
+    assert happened == ["wait", "batch", "wait"]
+    assert found["checksum"] == expected == 6 * 256
+    assert found["images"] == 4
+    assert 0 < found["first_seconds"] <= found["seconds"]
 
 
 def test_photographs_in_records_are_scored_as_the_files_are():
