@@ -75,7 +75,10 @@ def add(command: Callable) -> None:
     search.add_argument("--trials", type=int, default=50, help="trials in all; default: 50")
     search.add_argument("--minutes", type=float, help="no trial begins later; default: no limit")
     search.add_argument(
-        "--objective", default="validation_accuracy", metavar="FIGURE", help="what is maximised"
+        "--objective",
+        default="validation_accuracy",
+        metavar="FIGURE",
+        help="what is maximised, or minimised if its name ends in _loss",
     )
     search.add_argument("--sampler", choices=("tpe", "random"), default="tpe")
     search.add_argument("--pruner", choices=("hyperband", "median", "none"), default="hyperband")

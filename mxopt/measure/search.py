@@ -8,6 +8,7 @@ journal, so that a search that was killed goes on where it was.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mxopt.core.errors import DeviceError, MxoptError, PlanError
+from mxopt.core.errors import DeviceError, MxoptError, PlanError, RecordError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure.options import check as check_options
@@ -32,6 +33,8 @@ PRUNERS = ("hyperband", "median", "none")
 RANDOM_FIRST = 5
 # Failures in a row, without a trial that tells anything, that end a search.
 FAILURES = 5
+# Attribute of a study: what it searches.
+ASKED = "asked_for"
 
 
 def search(
@@ -49,17 +52,18 @@ def search(
     seed: int = 0,
     seen: Callable[[int, Run], None] = lambda number, run: None,
 ):
-    """Search the hyper-parameters with the highest validation score.
+    """Search the hyper-parameters with the highest validation score, or the lowest loss.
 
     Args:
         recipe: name of the recipe, or ``module:function``.
         plan: the switches that are not searched.
         space: ranges of switches of the plan and of options of the recipe, by name.
-        folder: keeps the journal and the record of every trial; a search that is there goes on.
+        folder: keeps the journal and the record of every trial; a search that is there goes on, if
+            it is the same but for the numbers of trials and minutes, the sampler and the seed.
         options: options of the recipe that are not searched.
         trials: number of trials in all, with those of an earlier part of the search.
         minutes: no trial begins later than this; None for no limit.
-        objective: figure of the ``epoch`` events, higher being better.
+        objective: figure of the ``epoch`` events; higher is better, unless it ends in ``_loss``.
         sampler: one of ``SAMPLERS``.
         pruner: one of ``PRUNERS``: which trials are stopped after an epoch.
         seed: seed of the sampler; each trial has its own, also after an interruption.
@@ -71,6 +75,7 @@ def search(
     Raises:
         PlanError: a name is neither a switch nor an option, or there is no such sampler or pruner.
         DeviceError: Optuna is not installed.
+        RecordError: the folder has another search, or cannot be made.
         MxoptError: ``FAILURES`` trials in a row failed. Diverged trials are no failures.
     """
     optuna = _optuna()
@@ -80,11 +85,21 @@ def search(
     base = {"recipe": recipe, **(options or {})}
     check_options("mxopt.chapter.workloads:train", base, dict.fromkeys(space))
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(
+            f"{folder} cannot be made ({error.strerror}); choose another folder"
+        ) from None
     study = optuna.create_study(
-        storage=_storage(folder / JOURNAL), study_name=recipe, direction="maximize",
+        storage=_storage(folder / JOURNAL), study_name=recipe,
+        direction="minimize" if objective.endswith("_loss") else "maximize",
         load_if_exists=True, pruner=_pruner(optuna, pruner, plan.epochs),
     )  # fmt: skip
+    ranges = {name: str(one) for name, one in space.items()}
+    asked_for = {"plan": plan.as_dict(), "options": base, "space": ranges, "objective": objective,
+                 "pruner": pruner}  # fmt: skip
+    _check_same(study, json.loads(json.dumps(asked_for)), folder)
     states = optuna.trial.TrialState
     for left in study.get_trials(states=(states.RUNNING,)):
         study.tell(left.number, state=states.FAIL)  # its process was killed
@@ -118,6 +133,35 @@ def search(
                 f"{done.status}: {done.reason}; remove the cause, or search smaller ranges"
             )
     return study
+
+
+def _check_same(study, asked_for: dict, folder: Path) -> None:
+    """Check that a study is of the search that is asked for; keep that if the study is new.
+
+    Raises:
+        RecordError: something differs. Scores of both together would tell nothing.
+    """
+    # Studies of version 0.2 and before do not say what they are of.
+    known = study.user_attrs.get(ASKED, asked_for)
+    differing = [
+        f"{name}={_at(known, where, name)!r} instead of {_at(asked_for, where, name)!r}"
+        for where in ("plan", "options", "space")
+        for name in {**known[where], **asked_for[where]}
+        if _at(known, where, name) != _at(asked_for, where, name)
+    ] + [
+        f"{name}={known[name]!r} instead of {asked_for[name]!r}"
+        for name in ("objective", "pruner")
+        if known[name] != asked_for[name]
+    ]
+    if differing:
+        raise RecordError(
+            f"{folder} has another search, with {', '.join(differing)}; choose another folder"
+        )
+    study.set_user_attr(ASKED, asked_for)
+
+
+def _at(search: dict, where: str, name: str):
+    return search[where].get(name)
 
 
 def told_bad(run: Run) -> bool:

@@ -3,9 +3,9 @@
 import pytest
 
 from mxopt.cli.main import main
-from mxopt.core.errors import DeviceError, MxoptError, PlanError
+from mxopt.core.errors import DeviceError, MxoptError, PlanError, RecordError
 from mxopt.core.plan import Plan
-from mxopt.core.records import read_run
+from mxopt.core.records import Run, read_run
 from mxopt.measure import run
 from mxopt.measure import search as module
 from mxopt.measure.ranges import Range
@@ -111,10 +111,49 @@ def test_a_search_whose_trials_diverge_ends_and_learns_from_them(tmp_path, in_pr
         best_plan(PLAN, study)
 
 
-def test_failures_in_a_row_end_a_search_that_had_good_trials(tmp_path, in_process):
+def test_failures_in_a_row_end_a_search_that_had_good_trials(tmp_path, in_process, monkeypatch):
+    def failing(workload, plan, record, options):
+        return Run(record, plan, workload, status="failed", reason="no such thing")
+
     searched(tmp_path, trials=2)
+    monkeypatch.setattr(module, "run", failing)
     with pytest.raises(MxoptError, match=r"the last 5 trials .* trial-006\.jsonl, ended as f"):
-        searched(tmp_path, trials=9, options={"train": -1}, seen=few)
+        searched(tmp_path, trials=9, seen=few)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"options": {"train": 30}}, "train=None instead of 30"),
+        ({"objective": "validation_loss"}, "objective='validation_accuracy' instead of"),
+        ({"pruner": "median"}, "pruner='none' instead of 'median'"),
+        ({"space": {"learning_rate": Range.parse("float:1e-4:1:log")}}, "learning_rate=.*1e-05"),
+        ({"space": {"momentum": Range.parse("float:0:0.9")}}, "momentum=None instead of"),
+    ],
+)
+def test_another_search_in_the_same_folder_is_refused(tmp_path, in_process, how, says):
+    searched(tmp_path, trials=1)
+    with pytest.raises(RecordError, match=says):
+        searched(tmp_path, **how)
+    with pytest.raises(RecordError, match=r"momentum=0\.0 instead of 0\.5"):
+        search("toy:toy", PLAN.replace(momentum=0.5), SPACE, tmp_path, pruner="none")
+    searched(tmp_path, trials=2, sampler="tpe")
+    assert len(list(tmp_path.glob("trial-*.jsonl"))) == 2
+
+
+def test_the_lowest_loss_is_the_best(tmp_path, in_process):
+    seen = []
+    study = searched(
+        tmp_path, objective="validation_loss", seen=lambda number, run: seen.append(run)
+    )
+    losses = [run.figures["validation_loss"] for run in seen]
+    assert study.best_value == min(losses) < max(losses)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match="file cannot be made"):
+        searched(tmp_path / "file")
 
 
 def test_options_of_the_recipe_are_searched_too(tmp_path, in_process):
