@@ -6,19 +6,18 @@ import atexit
 import hashlib
 import json
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+from mxopt import machine
 from mxopt.core.child import end_with_parent
 from mxopt.core.errors import DeviceError
 from mxopt.core.plan import Plan
 from mxopt.methods.memory_allocator import KEEP_MEMORY
 
 HERE = Path(__file__).parent
-KIBIBYTE = 1024
 # A folder for what peers start from, which is the same in every repeat; made anew if not set.
 EXCHANGE = "BENCHMARKS_EXCHANGE"
 
@@ -66,13 +65,8 @@ def step(
         "first_epoch_seconds": first["seconds"],
         "train_loss": last["train_loss"],
         **{name: last[name] for name in ("cpu_seconds",) if name in last},
-        "peak_memory_bytes": peak_memory(),
+        "peak_memory_bytes": machine.peak_memory(),
     }
-
-
-def peak_memory() -> int:
-    """Return the largest memory that this process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
 
 
 def _peer(

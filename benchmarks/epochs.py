@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from benchmarks.arms import apart, exported, peak_memory, run_peer
+from benchmarks.arms import apart, exported, run_peer
+from mxopt import machine
 from mxopt.core.plan import Plan
 
 
@@ -56,7 +57,7 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
         "samples_per_second": sum(epoch["samples"] for epoch in epochs) / (ends[-1] - start),
         "first_epoch_seconds": ends[0] - start,
         **{name: epochs[-1][name] for name in ("train_loss", "validation_loss", "validation_mIoU")},
-        "peak_memory_bytes": peak_memory(),
+        "peak_memory_bytes": machine.peak_memory(),
     }
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arms import apart, exported, peak_memory, run_peer
+from benchmarks.arms import apart, exported, run_peer
 from benchmarks.cases import INTEL, KEEP, SERIAL, STATIC, THREADS
 from benchmarks.given import COMPILE, LAST, TUNED
 from benchmarks.sizes import SIZES
-from mxopt import measure
+from mxopt import machine, measure
 from mxopt.core.plan import Plan
 
 WORK = "benchmarks.goal:run"
@@ -91,7 +91,7 @@ def run(plan: Plan, write, checks: int = 10, peer: dict | None = None, **options
     if peer is not None:
         return _peer(plan, write, checks, options, **peer)
     found = fit.fit(recipes.load("fashion_mnist", **options), plan, write, checks=checks)
-    return {**found, "peak_memory_bytes": peak_memory()}
+    return {**found, "peak_memory_bytes": machine.peak_memory()}
 
 
 def _peer(plan, write, checks, options, given) -> dict:

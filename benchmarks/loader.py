@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arms import peak_memory, run_peer
+from benchmarks.arms import run_peer
 from benchmarks.cases import READING, THREADS, WORKERS
-from mxopt import measure
+from mxopt import machine, measure
 from mxopt.core.plan import Plan
 
 
@@ -44,7 +44,7 @@ def load(
         return {
             "samples_per_second": found["samples"] / found["seconds"],
             "first_epoch_seconds": found["first_epoch_seconds"],
-            "peak_memory_bytes": peak_memory(),
+            "peak_memory_bytes": machine.peak_memory(),
         }
     data = recipes.load("segmentation", **options).data()
     samples = [data.transform(*data.train[number]) for number in range(plan.batch_size)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 
+from mxopt import machine
 from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.methods.engine.clock import timed
@@ -56,7 +56,7 @@ def predict(plan: Plan, write, recipe: str, record: bool = False, **options) -> 
     return {
         "seconds": clock.seconds,
         "cpu_seconds": clock.cpu_seconds,
-        "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory": machine.peak_memory() / 2**20,
         "samples": samples,
         "checksum": float(sum(one.asscalar() for one in sums)),
     }

@@ -23,6 +23,7 @@ from mxopt.machine.processor import (
     cpu,
     memory_available,
     memory_used,
+    peak_memory,
     shared_memory,
 )
 from mxopt.machine.utilization import Utilization
@@ -44,6 +45,7 @@ __all__ = [
     "mxnet_packages",
     "openmp_runtimes",
     "own_kernels",
+    "peak_memory",
     "runs_on",
     "shared_memory",
     "show_only",

@@ -6,6 +6,8 @@ import contextlib
 import math
 import os
 import platform
+import resource
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import psutil
 from mxopt.machine import cgroup
 
 INSTRUCTION_SETS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+KIBIBYTE = 1024
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,24 @@ def memory_used() -> int:
         with contextlib.suppress(psutil.Error):  # a child that has just ended
             used += process.memory_full_info().pss
     return used
+
+
+def peak_memory(status: str = "/proc/self/status") -> int:
+    """Return the largest memory that this process has had, in bytes.
+
+    It is Linux's ``VmHWM``. ``ru_maxrss``, which Linux keeps when a process executes another
+    program, would be that of the process that started this one, if that was larger. It is used
+    where there is no ``VmHWM``.
+
+    Args:
+        status: file that describes this process.
+    """
+    with contextlib.suppress(OSError):
+        for line in Path(status).read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * KIBIBYTE
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * KIBIBYTE
 
 
 def shared_memory(folder: str = "/dev/shm") -> SharedMemory | None:

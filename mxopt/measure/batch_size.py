@@ -9,10 +9,10 @@ question: larger batches make fewer updates.
 from __future__ import annotations
 
 import dataclasses
-import resource
 from collections.abc import Callable
 from pathlib import Path
 
+from mxopt import machine
 from mxopt.core.errors import MxoptError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
@@ -154,5 +154,5 @@ def trial(plan: Plan, write, recipe: str, **options) -> dict:
 
     short = dataclasses.replace(made, data=some)
     figures = fit.fit(short, plan.replace(epochs=1, warmup_epochs=0), write, evaluate=False)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = machine.peak_memory() / 2**20
     return {**figures, "training_samples": whole[0], "peak_memory": peak}

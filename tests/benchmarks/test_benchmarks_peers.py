@@ -208,6 +208,16 @@ def test_a_peer_without_the_libraries_that_it_is_given_is_refused():
 
 
 @needs_peers
+def test_the_peak_memory_of_a_peer_is_not_that_of_the_process_that_started_it():
+    code = """
+import subprocess, sys
+large = b"x" * 2**31
+subprocess.run([sys.executable, "-c", "import facts; print(facts.peak_memory())"])
+"""
+    assert 2**25 < in_peers(code) < 2**30
+
+
+@needs_peers
 @pytest.mark.parametrize("what", [{}, given.TUNED], ids=["plain", "launcher"])
 def test_a_peer_ends_with_a_killed_run(what):
     code = f"""

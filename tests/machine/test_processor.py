@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from mxopt import machine
 from mxopt.machine import processor
 
@@ -56,3 +59,25 @@ def test_shared_memory(tmp_path):
     shared = machine.shared_memory(str(tmp_path))
     assert 0 < shared.free <= shared.size
     assert machine.shared_memory(str(tmp_path / "absent")) is None
+
+
+def printed(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+PEAK = "from mxopt import machine; print(machine.peak_memory())"
+
+
+def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it():
+    child = f"subprocess.run([sys.executable, '-c', {PEAK!r}])"
+    large = f"import subprocess, sys; x = b'x' * 2**29; {child}"
+    assert 2**23 < printed(large) < 2**28
+
+
+def test_the_peak_counts_memory_that_was_freed():
+    assert printed(f"x = b'x' * 2**29; del x; {PEAK}") > 2**29
+
+
+def test_the_peak_is_known_without_proc():
+    assert machine.peak_memory("/nowhere") >= 2**23
