@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases import LAUNCH, LAUNCH_DROPPED, STEPS
-from mxopt import report
+from mxopt import measure, report
 from mxopt.measure import Experiment, Ratio
 
 MEBIBYTE = 2**20
@@ -12,6 +12,10 @@ and preprocessing each image from its file, training, and validation with loss a
 import of libraries is excluded. Every arm has the same images in the same order. The files may be
 in the system's cache, for all arms alike. PyTorch reads with a DataLoader, in the training process
 or in two workers, whose memory is not included in the peak."""
+# Of records whose peers have no ``first_validation_seconds``.
+ONE_MORE = """In this record only mxopt's arms validate before training, within their time. The
+ratios to PyTorch are thus too low; without that validation `{arm}` relative to `{peer}` would be
+{ratio}."""
 
 
 def is_peer(experiment: Experiment, arm: str) -> bool:
@@ -188,14 +192,26 @@ def epochs(found: Experiment) -> list[str]:
     peer, sizes = best_peer(found), found.arm_options[found.baseline]
     parts = [
         f"{found.arms[found.baseline].epochs} epochs of {sizes['train']} images, "
-        f"with validation on {sizes['validation']} others after each. {ABOUT_EPOCHS}",
+        f"with validation on {sizes['validation']} others before the first and after each. "
+        f"{ABOUT_EPOCHS}",
         str(arms(found)),
     ]
     if peer:
-        parts.append(verdict(found, peer, None))
+        parts += [verdict(found, peer, None), *_one_more(found, peer)]
         furthest = max(run.figures["loss_difference"] for arm in found.arms if is_peer(found, arm)
                        for run in found.runs[arm] if run.ok)  # fmt: skip
         parts.append(f"The validation losses before training differ by {furthest:.1g} at most.")
     learned = {"validation_loss": "", "validation_mIoU": "", "first_epoch_seconds": "s"}
     return [*parts, "Quality at the end, and the time until the first epoch was validated:",
             str(report.arms(found, learned)), str(ladder(found))]  # fmt: skip
+
+
+def _one_more(found: Experiment, peer: str) -> list[str]:
+    """Return a note on a record in which only mxopt validated before training."""
+    arm, name = last_arm(found), "first_validation_seconds"
+    if any(name in run.figures for run in found.runs[peer]):
+        return []
+    checks = [run.only("check").get("validation_seconds", 0.0) for run in found.runs[arm]]
+    less = [whole - check for whole, check in zip(found.figures(arm), checks)]
+    ratio = measure.ratio(found.figures(peer), less)
+    return [ONE_MORE.format(arm=arm, peer=peer, ratio=ratio)]

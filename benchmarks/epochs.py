@@ -12,7 +12,7 @@ from mxopt.core.plan import Plan
 
 def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None,
         **options) -> dict:  # fmt: skip
-    """Train on Penn-Fudan's files, and validate after every epoch.
+    """Train on Penn-Fudan's files, and validate before the first epoch and after every one.
 
     Args:
         plan: the switches.
@@ -29,8 +29,9 @@ def run(plan: Plan, write, train: int, validation: int, peer: dict | None = None
         without the import of libraries; ``first_epoch_seconds``, the part up to the end of the
         first epoch; ``samples_per_second`` trained in that time; ``train_loss``,
         ``validation_loss`` and ``validation_mIoU`` at the end; ``peak_memory_bytes`` of the process
-        without its loader's workers. For a peer also ``difference`` and ``loss_difference``, by
-        which its first scores and its validation loss before training differ from mxopt's.
+        without its loader's workers. For a peer also ``first_validation_seconds``, the part of its
+        validation before training, and ``difference`` and ``loss_difference``, by which its first
+        scores and its validation loss before training differ from mxopt's.
 
     Raises:
         DeviceError: the peers' environment is missing, or the peer failed, for example because its

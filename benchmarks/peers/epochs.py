@@ -60,6 +60,9 @@ def main() -> None:
     )
     batches = DataLoader(train, batch_sampler=Orders(job["orders"], job["batch_size"]), **many)
     checks = DataLoader(validation, job["batch_size"], **many)
+    begin = time.perf_counter()
+    untrained = validate(net, laid_out(checks, job))  # as mxopt does before its first step
+    first_validation = time.perf_counter() - begin
     for _ in job["orders"]:
         net.train()
         updates = ([batch] for batch in laid_out(batches, job))
@@ -67,7 +70,7 @@ def main() -> None:
         scores = validate(net, laid_out(checks, job))
         ends.append(time.perf_counter() - start)
     memory, processor = peak_memory(), time.process_time() - processor
-    # After the clock, because the checks would warm up what a user starts cold.
+    # After the clock, because the check would warm up what a user starts cold.
     fresh, exchange = step.make_network(job), Path(job["exchange"])
     first = step.read_batch(exchange / "batch-000.npz")
     figures = {
@@ -75,11 +78,12 @@ def main() -> None:
         "cpu_seconds": processor,
         "samples_per_second": sum(map(len, job["orders"])) / ends[-1],
         "first_epoch_seconds": ends[0],
+        "first_validation_seconds": first_validation,
         "train_loss": float(train_loss),
         **scores,
         "peak_memory_bytes": memory,
         "difference": step.check(fresh, first, np.load(exchange / "scores.npy"), step.image_loss),
-        "loss_difference": check_loss(validate(fresh, laid_out(checks, job)), job),
+        "loss_difference": check_loss(untrained, job),
         "threads": torch.get_num_threads(),
         "version": torch.__version__,
         "facts": facts(),

@@ -77,6 +77,7 @@ def test_a_peer_trains_on_the_same_images_in_the_same_order(workers):
     for name in ("train_loss", "validation_loss", "validation_mIoU"):
         assert other[name] == pytest.approx(own[name], abs=1e-3), name
     assert own.keys() <= other.keys()
+    assert 0 < other["first_validation_seconds"] < other["first_epoch_seconds"]
 
 
 @needs_peers
@@ -148,12 +149,27 @@ def test_a_lucky_median_makes_no_fastest_peer():
 
 def test_the_page_has_whole_epochs_beside_the_peer_and_no_target():
     text = "\n".join(beside.epochs(epochs_found()))
-    assert "2 epochs of 16 images, with validation on 8 others after each." in text
+    assert (
+        "2 epochs of 16 images, with validation on 8 others before the first and after each."
+        in text
+    )
     assert "`after` relative to the fastest peer (`quick`): 2.0" in text
     assert "Memory: 1.00 times the peer's." in text
     assert "arget" not in text
     assert "differ by 2e-05 at most" in text
     assert "share of the ceiling" not in text
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_the_page_says_where_only_mxopt_validated_before_training(equal):
+    found = epochs_found()
+    check = {"event": "check", "progress": 0.0, "validation_seconds": 2.0}
+    found.runs["after"] = [dataclasses.replace(found.runs["after"][0], events=[check])]
+    if equal:
+        found.runs["quick"][0].figures["first_validation_seconds"] = 4.0
+    text = "\n".join(beside.epochs(found))
+    assert ("relative to `quick` would be\n2.50" in text) != equal
+    assert ("would be" in text) != equal
 
 
 def asked(monkeypatch, part, name):
