@@ -150,7 +150,9 @@ def verdict(found: Experiment, peer: str, target: float | None, arm: str | None 
     """
     last = arm or last_arm(found)
     ratio, more = found.ratio(last, peer), memory_ratio(found, last, peer)
-    words = f"`{last}` relative to the fastest peer (`{peer}`): {ratio}, {ratio.verdict}."
+    words = (
+        f"`{last}` relative to the fastest peer (`{peer}`): {ratio}, {found.verdict(last, peer)}."
+    )
     again = getattr(found, "again", "")
     noise = found.ratio(last, again) if again in found.arms and again.startswith(last) else None
     if noise and not noise.low <= 1 <= noise.high:

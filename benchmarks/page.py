@@ -129,7 +129,7 @@ def _cell(found: Experiment | None) -> str:
         return "not measured"
     arm, peer = _arm(found), best_peer(found)
     ratio, memory = found.ratio(arm, peer), beside.memory_ratio(found, arm, peer)
-    return f"{ratio}: {ratio.verdict}" + f"; memory {memory:.2f}" * (memory > 0)
+    return f"{ratio}: {found.verdict(arm, peer)}" + f"; memory {memory:.2f}" * (memory > 0)
 
 
 def _beside_each_other(known: dict[Path, dict[str, Experiment]]):

@@ -90,6 +90,6 @@ def parts(found: Experiment) -> list[str]:
     words = []
     for arm, (other, target) in itertools.product(INT8, TARGETS.items()):
         if arm in found.arms and (ratio := found.ratio(arm, other)):
-            words.append(f"- `{arm}` relative to `{other}`: {ratio}, {ratio.verdict}. "
+            words.append(f"- `{arm}` relative to `{other}`: {ratio}, {found.verdict(arm, other)}. "
                          f"Target {target:g}: {outcome(ratio, target)}.")  # fmt: skip
     return [str(report.arms(found, figures)), str(report.comparison(found)), "\n".join(words)]

@@ -63,7 +63,9 @@ def parts(found: list[Experiment]) -> list[str]:
             unit = "s" if each.figure.endswith("seconds") else ""
             speeds = (report.number(each.median(arm), unit) for arm in (own, peer))
             sizes = (f"{each.median(arm, memory) / MEBIBYTE:,.0f}" for arm in (own, peer))
-            rows.append([*row, *speeds, str(ratio), ratio.verdict, " / ".join(sizes) + " MiB"])
+            rows.append(
+                [*row, *speeds, str(ratio), each.verdict(own, peer), " / ".join(sizes) + " MiB"]
+            )
     columns = ["what is trained", "size", "arm of PyTorch", "mxopt", "PyTorch",
                "times faster [95 %]", "verdict", "peak memory, mxopt / PyTorch"]  # fmt: skip
     return [ABOUT, str(report.Table(columns, rows))]

@@ -44,7 +44,8 @@ def main() -> None:
         net.parameters(), 1.0, (0.9, job["beta2"]), 1e-9, job["weight_decay"], fused=True
     )
     update, evaluated = make_update(net, optimizer, job), net
-    events = [{"event": "check", "step": 0, "seconds": 0.0, **scores(evaluated, validation)}]
+    begun = {"event": "check", "progress": 0.0, "step": 0, "seconds": 0.0}
+    events = [{**begun, **scores(evaluated, validation)}]
     rates, steps, totals = iter(job["rates"]), 0, {"seconds": 0.0, "cpu_seconds": 0.0}
     for epoch, order in enumerate(orders):
         seconds, begin, total = 0.0, 0, torch.zeros(())
@@ -63,7 +64,8 @@ def main() -> None:
             last = stop == job["stops"][-1]
             events.append({
                 "event": "epoch" if last else "check", "epoch": epoch, "step": steps,
-                "seconds": seconds, "train_loss": train_loss, **scores(evaluated, validation),
+                "progress": epoch + stop / job["stops"][-1], "seconds": seconds,
+                "train_loss": train_loss, **scores(evaluated, validation),
             })  # fmt: skip
         totals["seconds"] += seconds
     found = {name.replace("validation", "test"): v for name, v in scores(evaluated, test).items()}

@@ -120,7 +120,8 @@ def score_at_start(run: Run, figure: str) -> float | None:
         run: the run.
         figure: name of the score, such as ``validation_mIoU``.
     """
-    checks = (check for check in run.all("check") if check.get("progress") == 0)
+    # In older records of PyTorch's runs, checks have a step and no progress.
+    checks = [check for check in run.all("check") if check.get("progress", check.get("step")) == 0]
     return next((check[figure] for check in checks if figure in check), None)
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import mxnet as mx
 import pytest
 
-from benchmarks import arms, beside, epochs, levers, page, parts, products
+from benchmarks import arms, beside, epochs, levers, page, parts, products, sizes
 from benchmarks.cases import EPOCHS, STEPS, TRIED
 from benchmarks.levers import LEVERS
 from mxopt import measure, recipes
@@ -134,6 +134,21 @@ def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
     assert (no_target, target, missing) == ("", "1.5", "not measured")
     assert [cell[:4] for cell in (*both, alone)] == ["2.00", "2.00", "1.50"]
     assert [cell.endswith("; memory 1.00") for cell in (*both, alone)] == [True, True, False]
+
+
+def test_a_peer_of_better_quality_is_named_beside_the_speed():
+    speeds = {"own": [2.0, 2.1, 2.0], "eager": [1.0, 1.0, 1.1]}
+    runs = {arm: [Run(Path("x"), Plan(), "w", status="ok",
+                      figures={"per_second": value, "test_mIoU": 0.5 + 0.3 * (arm == "eager")})
+                  for value in values] for arm, values in speeds.items()}  # fmt: skip
+    found = Experiment("x", "w", dict.fromkeys(speeds, Plan()), runs=runs, figure="per_second",
+                       better="higher", quality="test_mIoU", margin=0.01, title="T",
+                       arm_options={"eager": {"peer": {"given": {}}}},
+                       pairs=[("eager", "own")])  # fmt: skip
+    said = "faster, test_mIoU lost"
+    assert said in beside.verdict(found, "eager", None)
+    assert said in page._cell(found)
+    assert said in sizes.parts([found])[1]
 
 
 def test_a_lucky_median_makes_no_fastest_peer():

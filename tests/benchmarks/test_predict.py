@@ -56,6 +56,15 @@ def test_the_page_says_which_targets_are_met():
     }
 
 
+def test_the_page_says_if_quality_is_lost():
+    found = _found({"float32": 7.0, "onnxruntime-int8": 3.0, "int8": 2.0})
+    for run in found.runs["float32"]:
+        run.figures["test_mIoU"] = 0.9
+    first, second = predict.parts(found)[-1].splitlines()
+    assert "faster, test_mIoU lost" in first
+    assert "faster, test_mIoU holds" in second
+
+
 def test_arms_that_were_not_measured_are_left_out():
     found = _found({"float32": 7.0, "onnxruntime-int8": 3.0, "int8": 2.0})
     assert len(predict.parts(found)[-1].splitlines()) == len(predict.TARGETS)

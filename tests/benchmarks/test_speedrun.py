@@ -41,6 +41,8 @@ def test_a_peer_trains_the_same_network_on_the_same_images(given):
     own, ours = trained()
     other, theirs = trained(peer={"given": given})
     assert [(e["event"], e["step"]) for e in theirs] == [(e["event"], e["step"]) for e in ours]
+    checks = [[e["progress"] for e in events if e["event"] == "check"] for events in (ours, theirs)]
+    assert checks[0] == checks[1]
     for one, peer in zip(ours, theirs):
         assert peer["validation_loss"] == pytest.approx(one["validation_loss"], abs=1e-3)
         assert peer["validation_accuracy"] == pytest.approx(one["validation_accuracy"], abs=0.011)

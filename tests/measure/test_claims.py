@@ -83,6 +83,15 @@ def test_a_training_speed_up_needs_the_same_start(before, after, verdict):
     assert experiment(before=before, after=after).verdict("fast") == verdict
 
 
+def test_the_start_of_older_runs_of_pytorch_is_their_check_at_step_0():
+    found = experiment()
+    for one in found.runs["slow"]:
+        del one.events[1]["progress"]
+    assert found.verdict("fast") == "faster, test_mIoU holds"
+    found.runs["slow"][0].events[1]["step"] = 5
+    assert found.verdict("fast") == "faster, start not recorded"
+
+
 def test_one_pair_that_starts_apart_is_enough():
     found = experiment()
     found.runs["fast"][2].events[1]["validation_mIoU"] = 0.6
