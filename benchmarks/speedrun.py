@@ -35,11 +35,12 @@ test accuracy is that at the end of the run. Batch size, learning rate and sched
 trainings of mxopt with a seed that is not measured, whose records were not kept; PyTorch is given
 the same ones.
 
-Each row adds one change to the row before it; *log* is the file with all events of its runs. To
-measure it yourself: `make peers`, then `python -m benchmarks fashion_mnist --folder results/mine`,
-about {minutes} minutes on two cores. A record of yours is welcome: add a lever to `GOAL` in
-`benchmarks/goal.py`, measure, run `python -m benchmarks.speedrun results/mine`, and send both
-files."""
+Each row adds one change to the row before it, but for the last one, *A/A*: it repeats the arm of
+the row before, and shows the noise of the measurement. *Log* is the file with all events of the
+runs. To measure it yourself: `make peers`, then
+`python -m benchmarks fashion_mnist --folder results/mine`, about {minutes} minutes on two cores.
+A record of yours is welcome: add a lever to `GOAL` in `benchmarks/goal.py`, measure, run
+`python -m benchmarks.speedrun results/mine`, and send both files."""
 
 
 def add(folder: Path, records: Path = RECORDS / NAME) -> Path:
@@ -85,6 +86,7 @@ def text(records: Path = RECORDS / NAME) -> str:
         parts += [
             f"## {_day(experiment)}, {cpu['model']}, {cpu['logical_cores']} cores",
             str(ladder(experiment, f"{records.name}/{path.name}")),
+            *noise(experiment),
             "PyTorch with the settings of the last row. *Times sooner* is that of this row:",
             str(peers(experiment)),
         ]
@@ -92,24 +94,43 @@ def text(records: Path = RECORDS / NAME) -> str:
 
 
 def ladder(experiment: Experiment, log: str) -> report.Table:
-    """Return a table of mxopt's arms, one for each change.
+    """Return a table of mxopt's arms, one for each change, and of the A/A pair.
 
     Args:
         experiment: the measurement.
         log: its file, as the page links to it.
     """
     names, rows = own(experiment), []
-    for number, arm in enumerate(names, 1):
-        before = names[number - 2] if number > 1 else None
+    steps = [(str(number), *pair) for number, pair in enumerate(zip([None, *names], names), 1)]
+    if experiment.again:
+        steps.append(("A/A", *experiment.same_arms))
+    for number, before, arm in steps:
         run = experiment.runs[arm][0]
         rows.append([
-            str(number), _day(experiment), f"`{run.commit[:8]}`",
+            number, _day(experiment), f"`{run.commit[:8]}`",
             factors(experiment.factors(arm, before)) if before else "as the guide begins",
             *_times(experiment, arm), _sooner(experiment, arm, before) if before else "",
             _accuracy(experiment, arm), f"[{arm}]({log})",
         ])  # fmt: skip
     return report.Table(["", "date", "commit", "what changed", *_columns(), "test accuracy", "log"],
                         rows)  # fmt: skip
+
+
+def noise(experiment: Experiment) -> list[str]:
+    """Return a paragraph on what the A/A pair shows; none without one.
+
+    Args:
+        experiment: the measurement.
+    """
+    if not experiment.again:
+        return []
+    first, again = experiment.same_arms
+    sooner = time_to_target(experiment, again, baseline=first).ratio
+    whole = experiment.ratio(again, first)
+    judged = [f"{ratio} ({experiment.judge(ratio, again, first)})" if ratio else "not measured"
+              for ratio in (sooner, whole)]  # fmt: skip
+    return [f"`{again}` repeats `{first}`. Times sooner: {judged[0]}. Times faster, over all "
+            f"epochs: {judged[1]}."]  # fmt: skip
 
 
 def peers(experiment: Experiment) -> report.Table:

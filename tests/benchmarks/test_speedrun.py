@@ -1,5 +1,6 @@
 """Training to an accuracy, by mxopt and by PyTorch, and the page of the record."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -133,6 +134,20 @@ def test_the_tables_have_both_times_what_changed_and_the_ratio():
     [peer] = speedrun.peers(measured()).rows
     assert peer[:4] == ["eager", "as installed", "6.38 s", "12.8 s"]
     assert peer[4].startswith("1.50 [1.50, 1.50]")
+
+
+def test_the_same_arm_twice_is_shown_with_its_verdict():
+    found = measured()
+    assert speedrun.noise(found) == []
+    runs = {**found.runs, "quick-again": [reached(4.4), reached(4.95)]}
+    arms = {**found.arms, "quick-again": found.arms["quick"]}
+    found = dataclasses.replace(found, arms=arms, runs=runs, again="quick-again")
+    *_, row = speedrun.ladder(found, "log.jsonl").rows
+    assert (row[0], row[3]) == ("A/A", "nothing")
+    assert row[6].startswith("0.91 [0.91, 0.91]")
+    [said] = speedrun.noise(found)
+    assert said.startswith("`quick-again` repeats `quick`. Times sooner: 0.91 [0.91, 0.91], n = 2")
+    assert said.count("A/A: the same arm twice comes out slower") == 2
 
 
 def test_a_goal_that_was_missed_is_no_time():
