@@ -31,7 +31,7 @@ def main() -> None:
     check_loaded(job["given"])
     torch.manual_seed(0)
     exchange = Path(job["exchange"])
-    raw = {name: np.load(exchange / f"{name}.npz") for name in ("train", "validation", "test")}
+    raw = {name: read(exchange / f"{name}.npz") for name in ("train", "validation", "test")}
     orders = torch.from_numpy(np.load(exchange / "orders.npy").astype(np.int64))
     start = time.perf_counter()
     train = prepared(raw["train"], job)
@@ -83,6 +83,16 @@ def main() -> None:
         "facts": facts(),
     }
     print(json.dumps({**figures, "events": events}))
+
+
+def read(path: Path) -> dict:
+    """Return the arrays of a file by their names; NumPy reads each only when it is asked for it.
+
+    Args:
+        path: the file.
+    """
+    with np.load(path) as arrays:
+        return dict(arrays)
 
 
 def prepared(raw, job) -> tuple:

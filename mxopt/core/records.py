@@ -115,8 +115,9 @@ class Run:
         plan: the switches of the run.
         workload: name of the function that did the work.
         options: arguments of that function.
-        status: ``ok``, ``diverged``, ``failed`` or ``killed`` (no ``end`` event was written).
-        reason: why the run failed or diverged; empty if it did not.
+        status: ``ok``, ``diverged``, ``refused`` (the plan cannot run on this machine), ``failed``
+            or ``killed`` (no ``end`` event was written).
+        reason: why the run did not end as ``ok``; empty if it did.
         error: class of the error of a run that was refused, diverged or failed, such as
             ``CapacityError``; signal of one that was killed and is not read again, such as
             ``SIGKILL``; empty if unknown, as in records of version 0.2 and before.
@@ -146,7 +147,7 @@ class Run:
 
     @property
     def ok(self) -> bool:
-        """Whether the run finished and no figure of it is NaN."""
+        """Whether the run finished. A figure of it may yet be NaN, such as the rate of one step."""
         return self.status == "ok"
 
     def only(self, event: str) -> dict:

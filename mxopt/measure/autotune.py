@@ -91,7 +91,7 @@ def climb(
         idle = 0 if at != before else idle + 1
         if idle == len(choices) or out_of_time():
             return at, [(dict(key), value) for key, value in tried.items()]
-    raise AssertionError("cycle ends never")
+    raise AssertionError("the names are repeated without end")
 
 
 def choices(cores: int) -> dict[str, tuple]:

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import os
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import goal, speedrun
+from benchmarks import arms, goal, speedrun
 from benchmarks.beside import is_peer
 from benchmarks.given import GIVEN, TUNED
 from benchmarks.goal import GOAL
@@ -51,6 +53,23 @@ def test_a_peer_trains_the_same_network_on_the_same_images(given):
         assert other[name] == pytest.approx(own[name], abs=2e-3)
     assert other["difference"] < 1e-4
     assert theirs[0]["seconds"] == 0 < theirs[1]["seconds"] < theirs[2]["seconds"]
+
+
+@needs_peers
+def test_a_peer_reads_its_files_before_the_clock_starts(tmp_path):
+    np.savez(tmp_path / "train.npz", images=np.ones((2, 28, 28), np.uint8), labels=np.arange(2))
+    code = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(arms.HERE / "peers")!r})
+import goal
+path = Path({str(tmp_path)!r}) / "train.npz"
+raw = goal.read(path)
+path.write_bytes(b"")
+images, labels = goal.prepared(raw, {{"given": {{}}}})
+assert images.shape == (2, 1, 28, 28) and labels.tolist() == [0, 1]
+"""
+    subprocess.run([str(PEERS), "-c", code], check=True)
 
 
 def test_every_lever_is_one_row_and_peers_train_as_the_last_one(monkeypatch):
