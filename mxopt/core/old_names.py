@@ -81,24 +81,38 @@ def _rewrites(value) -> str:
 def workload(name: str) -> str:
     """Return a workload's name, ``module:function``, with the module's current name."""
     module, colon, function = name.partition(":")
-    return MODULES.get(module, module) + colon + function
+    return (_current(module) or module) + colon + function
+
+
+def _current(module: str) -> str | None:
+    """Return the current name of a module that was moved, or is in a package that was."""
+    for old, new in MODULES.items():
+        if module == old or module.startswith(f"{old}."):
+            return new + module.removeprefix(old)
+    return None
 
 
 def install() -> None:
     """Make moved modules importable by their old names."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        # Before Python's own, which would find modules of a moved package once more, by its path.
+        sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname, path=None, target=None):
-        if fullname in MODULES:
+        current = _current(fullname)
+        if current and importlib.util.find_spec(current):
             return importlib.util.spec_from_loader(fullname, self)
         return None
 
     def create_module(self, spec):
-        warnings.warn(f"{spec.name} is now {MODULES[spec.name]}", DeprecationWarning, stacklevel=2)
-        return importlib.import_module(MODULES[spec.name])
+        current = _current(spec.name)
+        warnings.warn(f"{spec.name} is now {current}", DeprecationWarning, stacklevel=2)
+        module = importlib.import_module(current)
+        spec.loader_state = module.__spec__
+        return module
 
     def exec_module(self, module):
-        """Leave the module as its own import has made it."""
+        """Leave the module as its own import has made it, with the spec that it had."""
+        module.__spec__ = module.__spec__.loader_state

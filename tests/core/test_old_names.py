@@ -19,6 +19,16 @@ def test_a_module_is_found_by_its_old_name(name):
     with pytest.warns(DeprecationWarning, match=f"{name} is now {old_names.MODULES[name]}"):
         found = importlib.import_module(name)
     assert found is importlib.import_module(old_names.MODULES[name])
+    assert found.__spec__.name == found.__name__ == old_names.MODULES[name]
+
+
+def test_modules_of_a_moved_package_are_not_loaded_twice():
+    with pytest.warns(DeprecationWarning, match="datasets.multi30k is now mxopt.data.multi30k"):
+        found = importlib.import_module("mxopt.datasets.multi30k")
+    assert found is importlib.import_module("mxopt.data.multi30k")
+    assert found.__spec__.name == "mxopt.data.multi30k"
+    with pytest.raises(ModuleNotFoundError, match=r"mxopt\.datasets\.nowhere"):
+        importlib.import_module("mxopt.datasets.nowhere")
 
 
 def test_what_the_first_readme_imported_is_there():
