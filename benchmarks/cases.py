@@ -203,8 +203,6 @@ EPOCHS = {
 
 # How many operators of a graph MXNet runs as one; its default is 15.
 BULK = {"environment": {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "60"}}
-# From how many gradients on MXNet adds them one by one, in place; its default is 8.
-IN_PLACE = {"environment": {"MXNET_EXEC_INPLACE_GRAD_SUM_CAP": "2"}}
 # Further changes, each added alone to the last arm of a case and, if given, ``base``.
 TRIED = {
     "folding": {
@@ -215,7 +213,7 @@ TRIED = {
     },
     "tried-resnet": {
         "case": "resnet",
-        "changes": {"intel": INTEL, "bulk": BULK, "sums-in-place": IN_PLACE},
+        "changes": {"intel": INTEL, "bulk": BULK},
     },
     "tried-mobilenet": {
         "case": "mobilenet",
