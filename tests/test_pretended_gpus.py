@@ -187,7 +187,7 @@ def test_translation_trains_in_mixed_precision():
                      vocabulary=200, scored=2, beam=2),
         devices="gpu:0-1", precision="amp", optimizer="adam", bucketing="tokens", batch_size=200,
         hybridize="static", clip_norm=1.0, learning_rate=0.002, epochs=2)
-    assert figures["train_loss"] > 0 and figures["skipped_steps"] >= 0
+    assert figures["train_loss"] > 0
     """,
     )
 

@@ -70,10 +70,6 @@ class Subwords:
         """
         return self._processor.encode(text, num_threads=1)
 
-    def encode_pairs(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """Encode both sides of every pair, as :meth:`encode` does."""
-        return [(self.encode(source), self.encode(target)) for source, target in pairs]
-
     def decode(self, numbers: Iterable[int]) -> str:
         """Return the text of indices up to the first ``eos``; ``pad`` and ``bos`` are left out.
 

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from mxopt import compat
 from mxopt import data as datasets
 from mxopt import machine as hardware
 from mxopt.cli import doctor
 from mxopt.cli.doctor import NOTE, OK, PROBLEM, Check, machine, software
+from mxopt.compat import CudaLibrary
 from mxopt.core.errors import PlanError
 from mxopt.machine import Build, Cpu, Gpu, SharedMemory
 
@@ -159,19 +161,15 @@ def test_a_missing_system_library_is_named_with_its_package():
     assert "libquadmath0" in missing.remedy
 
 
-def test_a_missing_cuda_library_is_named_with_its_wheel():
-    libraries = {
-        "libcudart.so.11.0": ("/x/nvidia/cuda_runtime/lib/libcudart.so.11.0", "a==1"),
-        "libcudnn.so.8": (None, "nvidia-cudnn-cu11==8.9.6.50"),
-        "libcuda.so.1": (None, ""),
-    }
-    found, wheel, driver = software.check_cuda_libraries(libraries)
-    assert found.status == OK
-    assert wheel == Check(
-        "libcudnn.so.8", PROBLEM, "missing", "pip install nvidia-cudnn-cu11==8.9.6.50"
-    )
-    assert driver.status == PROBLEM
-    assert "driver, 450.80.02 or newer" in driver.remedy
+def test_a_missing_cuda_library_is_named_with_what_installs_it():
+    libraries = [
+        CudaLibrary("libcudart.so.11.0", "/x/libcudart.so.11.0", "pip install a==1"),
+        CudaLibrary("libcudnn.so.8", None, "pip install nvidia-cudnn-cu11==8.9.6.50"),
+    ]
+    found, wheel = software.check_cuda_libraries(libraries)
+    assert found == Check("libcudart.so.11.0", OK, "/x/libcudart.so.11.0")
+    remedy = "pip install nvidia-cudnn-cu11==8.9.6.50"
+    assert wheel == Check("libcudnn.so.8", PROBLEM, "missing", remedy)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +331,13 @@ def test_an_unknown_tier_is_refused_before_anything_is_looked_at(monkeypatch):
 def test_every_data_set_and_the_weights_have_a_row(bench):
     bench()
     assert set(datasets.SOURCES) <= {each.name for each in doctor.checks()}
+
+
+def test_libraries_of_a_cuda_build_have_rows(bench, monkeypatch):
+    bench(build=BROKEN, packages={"mxnet-cu112": "1.9.1"})
+    missing = CudaLibrary("libcuda.so.1", None, "install NVIDIA's driver")
+    monkeypatch.setattr(compat, "cuda_libraries", lambda: (missing,))
+    assert row(doctor.checks(), "libcuda.so.1").remedy == "install NVIDIA's driver"
 
 
 def test_json_is_for_machines(bench, capsys):

@@ -29,9 +29,6 @@ def test_text_comes_back_from_its_numbers(trained):
         assert min(numbers) > trained.eos
         assert max(numbers) < len(trained)
         assert trained.decode(numbers) == line
-    assert trained.encode_pairs([(LINES[0], LINES[1])]) == [
-        (trained.encode(LINES[0]), trained.encode(LINES[1]))
-    ]
 
 
 @given(st.text(alphabet=sorted(set("".join(LINES))), max_size=40))

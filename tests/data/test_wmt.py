@@ -106,7 +106,7 @@ def test_the_pre_trained_network_is_fine_tuned_on_it(monkeypatch, loss):
     assert recipe.name == "transformer_en_de_512"
     assert dict(events)["data"]["train"] == 10
     assert figures["tokens"] == 2 * sum(len(german.split()) + 1 for _, german in PAIRS[:10])
-    assert figures["test_chrf"] >= 0
+    assert figures["test_chrf"] > 0  # sentences were generated, and compared as text
     # References are text as people write it, not byte pairs.
     assert recipe.data().collate.vocabulary.plain(PAIRS[8][1]).endswith("Mann.")
 

@@ -77,6 +77,7 @@ def examine(requested: str | None = None) -> tuple[list[Check], Tier | None]:
         software.check_kernels(_kernels_compiled(), kernels.compiler()),
         software.check_patches(compat.patches()),
         *software.check_system_libraries(build.libraries),
+        *software.check_cuda_libraries(compat.cuda_libraries()),
         software.check_openmp(build),
         software.check_blas(build),
         *machine.check_gpus(survey, build),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mxopt.cli.doctor.check import NOTE, OK, PROBLEM, Check
+from mxopt.compat import CudaLibrary
 from mxopt.machine.build import SYSTEM_LIBRARIES, Build
 
 INSTALL = {
@@ -137,20 +140,18 @@ def check_system_libraries(libraries: dict[str, str | None]) -> list[Check]:
     ]
 
 
-def check_cuda_libraries(libraries: dict[str, tuple[str | None, str]]) -> list[Check]:
+def check_cuda_libraries(libraries: Iterable[CudaLibrary]) -> list[Check]:
     """Return a row for each library that the CUDA build of MXNet loads.
 
     Args:
-        libraries: ``{soname: (path or None, pip requirement)}``; the driver's own library has no
-            requirement, because it comes with the driver and not from pip.
+        libraries: as :func:`mxopt.compat.cuda_libraries` returns them; none for a CPU build.
     """
-    driver = "install NVIDIA's driver, 450.80.02 or newer; without a GPU, MXNet's CPU build instead"
-    rows = []
-    for soname, (path, requirement) in libraries.items():
-        remedy = f"pip install {requirement}" if requirement else driver
-        found = Check(soname, OK, str(path)) if path else Check(soname, PROBLEM, "missing", remedy)
-        rows.append(found)
-    return rows
+    return [
+        Check(library.soname, OK, library.path)
+        if library.path
+        else Check(library.soname, PROBLEM, "missing", library.remedy)
+        for library in libraries
+    ]
 
 
 def check_openmp(build: Build) -> Check:
