@@ -211,7 +211,7 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
     return measure.interleave(
         name, WORK, arms, arm_options=arm_options, repeats=repeats, folder=folder,
         title=own["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
-        pairs=pairs,
+        pairs=pairs, again=next(iter(own["sizes"])),
     )  # fmt: skip
 
 

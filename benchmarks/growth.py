@@ -109,7 +109,10 @@ def table(found: Experiment) -> report.Table:
 
 
 def verdict(found: Experiment) -> str:
-    """Return a sentence that compares time and memory at the largest size with linear growth."""
+    """Return sentences that compare time and memory at the largest size with linear growth.
+
+    If a size was measured twice, another sentence has what that shows.
+    """
     how = GROWTH[found.name]
     (time, linear_time), (memory, linear_memory) = times(found), memories(found)
     proportional = f" {how['of']}" if how["memory"] else ""
@@ -117,19 +120,35 @@ def verdict(found: Experiment) -> str:
         f"The time {how['of']} {_compared(time, linear_time, 'linear')}. "
         f"The memory{proportional} "
         f"{_compared(memory, linear_memory, 'linear' if how['memory'] else 'constant')}."
+        f"{_noise(found)}"
     )
+
+
+def _noise(found: Experiment) -> str:
+    """Return a sentence on the size that was measured twice; empty without one."""
+    if not found.again:
+        return ""
+    first, again = found.same_arms
+    ratio = found.ratio(again, first)
+    shown = f"{ratio} ({found.judge(ratio, again, first)})" if ratio else "not measured"
+    return f" The speed at {first}, measured twice: {shown}."
+
+
+def _sizes(found: Experiment) -> list[str]:
+    """Return the arms of the sizes, without that of the size that was measured twice."""
+    return [arm for arm in found.arms if arm != found.again]
 
 
 def times(found: Experiment) -> tuple[dict, dict]:
     """Return the milliseconds per image or token by size: measured, and with linear growth."""
-    measured = {int(arm): MILLISECONDS / found.median(arm) for arm in found.arms}
+    measured = {int(arm): MILLISECONDS / found.median(arm) for arm in _sizes(found)}
     return _with_linear(measured, GROWTH[found.name]["time"])
 
 
 def memories(found: Experiment) -> tuple[dict, dict]:
     """Return the peak memory in MiB by size: measured, and with linear growth."""
     measured = {
-        int(arm): found.median(arm, "peak_memory_bytes") / MEBIBYTE for arm in found.arms
+        int(arm): found.median(arm, "peak_memory_bytes") / MEBIBYTE for arm in _sizes(found)
     }  # fmt: skip
     return _with_linear(measured, GROWTH[found.name]["memory"])
 

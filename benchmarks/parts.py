@@ -143,7 +143,7 @@ def _growth(name: str, repeats: int, folder: Path) -> measure.Experiment:
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=max(2, repeats // 3),
         folder=folder, title=GROWTH[name]["title"], figure=f"{_unit(case)}_per_second", unit="",
-        better="higher", pairs=[],
+        better="higher", pairs=[], again=next(iter(arms)),
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def _sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
     return measure.interleave(
         name, ARMS + "step", arms, arm_options=options, repeats=repeats, folder=folder,
         title=own["title"], figure=f"{_unit(case)}_per_second", unit="", better="higher",
-        pairs=pairs,
+        pairs=pairs, again=next(iter(own["sizes"])),
     )  # fmt: skip
 
 

@@ -54,9 +54,10 @@ def parts(found: list[Experiment]) -> list[str]:
     """
     rows = []
     for each in found:
-        for peer, own in each.pairs:
+        for peer, own in each.compared():
             ratio, memory = each.ratio(own, peer), "peak_memory_bytes"
-            row = [each.title, own, peer.removeprefix(f"{own}-")]
+            twice = (peer, own) == each.same_arms
+            row = [each.title, own, "none: mxopt twice" if twice else peer.removeprefix(f"{own}-")]
             if ratio is None:
                 rows.append([*row, "", "", "not measured", "", ""])
                 continue

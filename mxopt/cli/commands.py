@@ -136,6 +136,11 @@ def _pair(chosen):
     return plan, changes, options
 
 
+def _twice(chosen) -> str:
+    """Return the arm that is measured twice, for the noise; none if there is one run of each."""
+    return "before" if chosen.repeats > 1 else ""
+
+
 def ablate(chosen) -> int:
     """Measure levers in several orders, and print and plot the share of each."""
     from mxopt import measure, report
@@ -148,7 +153,8 @@ def ablate(chosen) -> int:
     print(f"results: {folder}")
     found = measure.ablate(
         "ablation", "mxopt.chapter.workloads:train", plan, levers, options=options,
-        repeats=chosen.repeats, folder=folder, seeds=True, figure="training_seconds",
+        repeats=chosen.repeats, folder=folder, again=_twice(chosen), seeds=True,
+        figure="training_seconds",
     )  # fmt: skip
     plots.waterfall(found).savefig(folder / "ablation" / "waterfall.png", dpi=plots.DPI)
     print(report.ablation(found))
@@ -168,13 +174,13 @@ def compare(chosen) -> int:
     print(f"results: {folder}")
     experiment = measure.interleave(
         "compare", "mxopt.chapter.workloads:train", arms, repeats=chosen.repeats, folder=folder,
-        arm_options=arm_options, seeds=True, figure="training_seconds",
+        arm_options=arm_options, again=_twice(chosen), seeds=True, figure="training_seconds",
         quality=chosen.quality, margin=chosen.margin,
     )  # fmt: skip
     print(report.comparison(experiment))
     if chosen.quality:
         print(report.arms(experiment, {"training_seconds": "s", chosen.quality: ""}))
-    return 1 if any(map(experiment.why_not, arms)) else 0
+    return 1 if any(map(experiment.why_not, experiment.arms)) else 0
 
 
 def launch(chosen) -> int:

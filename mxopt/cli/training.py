@@ -100,7 +100,13 @@ def add(command: Callable) -> None:
             metavar="NAME=VALUE",
             help="changes of the second plan: switches, or options of the recipe",
         )
-        sub.add_argument("--repeats", type=int, default=6, help="runs of each plan; default: 6")
+        sub.add_argument(
+            "--repeats",
+            type=int,
+            default=6,
+            help="runs of each plan; with two or more, the first plan has as many again, "
+            "which show the noise; default: 6",
+        )
         sub.add_argument(
             "--results",
             type=Path,

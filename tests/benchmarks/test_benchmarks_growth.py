@@ -1,11 +1,13 @@
 """What the benchmarks' page says of growth, from records made up."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from benchmarks import growth
+from benchmarks import growth, parts
 from benchmarks.growth import GROWTH
+from mxopt import measure
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment
@@ -54,6 +56,26 @@ def test_memory_is_compared_with_what_the_work_holds(name, mebibytes, says):
     assert says in growth.verdict(grown(name, (10,) * 5, mebibytes))
 
 
+def test_a_size_that_was_measured_twice_shows_the_noise():
+    found = grown("growth-batch", (10,) * 5, (10, 20, 40, 80, 160))
+    runs = {**found.runs, "1-again": found.runs["2"]}
+    arms = {**found.arms, "1-again": found.arms["1"]}
+    found = dataclasses.replace(found, arms=arms, runs=runs, again="1-again")
+    assert [*growth.times(found)[0]] == [1, 2, 4, 8, 16]
+    assert [*growth.memories(found)[0]] == [1, 2, 4, 8, 16]
+    said = growth.verdict(found)
+    assert said.endswith("at 1, measured twice: 1.00 (no interval), n = 1 "
+                         "(A/A: the harness's own noise).")  # fmt: skip
+    assert growth.table(found).rows[-1][0] == "1-again"
+
+
+def test_sizes_of_growth_are_measured_with_one_of_them_twice(monkeypatch):
+    found = {}
+    monkeypatch.setattr(measure, "interleave", lambda *a, **k: found.update(arms=a[2], **k))
+    parts._growth("growth-batch", 6, Path("nowhere"))
+    assert found["again"] == next(iter(found["arms"])) == "1"
+
+
 def test_a_size_that_was_not_measured_is_left_out_and_named():
     found = grown("growth-batch", (10, 10, 10, 20, 40), (10,) * 5, status="refused")
     assert "at 8 is 2.00 times that at 1" in growth.verdict(found)
@@ -73,6 +95,6 @@ def test_the_plot_has_what_was_measured_and_linear_growth_from_the_smallest():
 
 def test_the_page_shows_the_plot_and_every_verdict():
     found = grown("growth-batch", (10,) * 5, (10,) * 5)
-    parts = growth.parts([found], "records/amd")
-    assert f"(records/amd/{growth.PLOT})" in parts[1]
-    assert parts[-1] == growth.verdict(found)
+    said = growth.parts([found], "records/amd")
+    assert f"(records/amd/{growth.PLOT})" in said[1]
+    assert said[-1] == growth.verdict(found)

@@ -1,5 +1,6 @@
 """Comparisons at other sizes: equal work in both, and what the page shows."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def asked(monkeypatch, name):
 @pytest.mark.parametrize("name", SIZES)
 def test_peers_do_the_work_of_the_arm_that_they_are_compared_with(monkeypatch, name):
     found, how = asked(monkeypatch, name), SIZES[name]
+    assert found["again"] in how["sizes"]
     given = STEPS[how["case"]]["peers"] if "case" in how else GOAL["peers"]
     assert [pair[1] for pair in found["pairs"]] == [s for s in how["sizes"] for _ in how["peers"]]
     for peer, own in found["pairs"]:
@@ -71,9 +73,12 @@ def test_the_page_shows_every_size_beside_every_peer():
         "sizes-resnet", "w", dict.fromkeys(arms, Plan()), title="T", runs=runs, better="higher",
         figure="samples_per_second", pairs=[("small-tuned", "small"), ("large-tuned", "large")],
     )  # fmt: skip
-    about, table = sizes.parts([found])
+    found.runs["small-again"], found.arms["small-again"] = found.runs["small"], Plan()
+    about, table = sizes.parts([dataclasses.replace(found, again="small-again")])
     assert about == sizes.ABOUT
-    first, second = table.splitlines()[2:]
+    first, second, twice = table.splitlines()[2:]
     assert first.startswith("| T | small | tuned | 6 | 4 | 1.50")
     assert "2 / 2 MiB" in first
     assert "| T | large | tuned |  |  | not measured |" in second
+    assert twice.startswith("| T | small-again | none: mxopt twice | 6 | 6 | 1.00")
+    assert "A/A: the harness's own noise" in twice

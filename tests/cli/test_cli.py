@@ -83,7 +83,8 @@ def test_two_plans_are_compared_and_what_differs_is_named(tmp_path, capsys, in_p
     said = capsys.readouterr().out
     assert "| before → after | batch_size: 4 → 8 |" in said
     assert "n = 2" in said
-    assert len(list(folder.glob("compare/*-0?.jsonl"))) == 4
+    assert "| before → before-again | nothing |" in said
+    assert len(list(folder.glob("compare/*-0?.jsonl"))) == 6
     seeds = {read_run(path).plan.seed for path in folder.glob("compare/*-02.jsonl")}
     assert seeds == {1}
 
@@ -116,6 +117,13 @@ def test_switches_are_ablated(tmp_path, capsys, in_process):
         "after-01.jsonl", "before-01.jsonl", "experiment.json", "hybridize-01.jsonl",
         "train-01.jsonl", "waterfall.png",
     }  # fmt: skip
+
+
+def test_an_ablation_measures_the_first_plan_twice(tmp_path, capsys, in_process):
+    words = ["ablate", "toy:toy", "batch_size=4", "--after", "train=10", "--repeats", "2"]
+    assert main([*words, "--results", str(tmp_path / "results")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The same arm twice (before → before-again)" in said
 
 
 def test_a_record_can_be_run_again_beside_what_it_held(tmp_path, capsys):
