@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mxopt.cli.words import ended, option
+from mxopt.cli.words import ended, read_options
 from mxopt.core.errors import MxoptError
 
 
@@ -43,7 +43,7 @@ def run(chosen) -> int:
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
-    options = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    options = {"recipe": chosen.recipe, **read_options(chosen.option)}
     if chosen.under and not chosen.record:
         raise MxoptError("--under needs --record, the same file for all tasks")
     record = chosen.record or lab.new_results_folder() / "run-01.jsonl"
@@ -127,11 +127,11 @@ def _pair(chosen):
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
-    changes = dict(option(word) for word in chosen.after)
+    changes = read_options(chosen.after, "--after")
     switches = [word for word in chosen.after if word.partition("=")[0] in plan.as_dict()]
     parsed = Plan.parse(switches, plan).as_dict()
     changes = {name: parsed.get(name, value) for name, value in changes.items()}
-    options = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    options = {"recipe": chosen.recipe, **read_options(chosen.option)}
     measure.ladder(plan, {"after": changes}, options)  # refuses unknown names, writes nothing
     return plan, changes, options
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from mxopt.cli.words import ended, option
+from mxopt.cli.words import ended, option, read_options
 
 # Options of the workload that trains, which are none of a recipe.
 _OF_TRAINING = ("recipe", "evaluate", "checks", "keep", "checkpoints", "checkpoint_steps")
@@ -20,7 +20,7 @@ def find_batch(chosen) -> int:
     from mxopt.core.plan import Plan
     from mxopt.measure import batch_size
 
-    options = dict(option(word) for word in chosen.option)
+    options = read_options(chosen.option)
     folder = chosen.results or lab.new_results_folder()
     print(f"records: {folder}")
 
@@ -50,7 +50,7 @@ def autotune(chosen) -> int:
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
-    job = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    job = {"recipe": chosen.recipe, **read_options(chosen.option)}
     if chosen.memory is not None:
         job["memory"] = chosen.memory * 2**20
     path = cache_folder() / "autotune.json"
@@ -87,7 +87,7 @@ def find_rate(chosen) -> int:
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
-    options = {"recipe": chosen.recipe, **dict(option(word) for word in chosen.option)}
+    options = {"recipe": chosen.recipe, **read_options(chosen.option)}
     options.update(lowest=chosen.lowest, highest=chosen.highest, steps=chosen.steps)
     folder = lab.make_folder(chosen.results or lab.new_results_folder())
     run = measure.run(RANGE_TEST, plan, folder / "range-01.jsonl", options)
@@ -112,7 +112,7 @@ def search(chosen) -> int:
 
     plan = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
-    options = dict(option(word) for word in chosen.option)
+    options = read_options(chosen.option)
     space = {}
     for word in chosen.space:
         name, _, text = word.partition("=")

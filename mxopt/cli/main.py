@@ -12,6 +12,7 @@ import sys
 
 from mxopt import __version__
 from mxopt.cli import publishing, searching, training
+from mxopt.cli.words import collect
 from mxopt.core.errors import MxoptError
 
 
@@ -24,10 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status: 0 for success, 1 for failure, 2 for wrong input, 130 if interrupted.
     """
-    parser = _parser()
-    if os.getcwd() not in sys.path:  # for recipes of the user
-        sys.path.append(os.getcwd())
-    chosen = parser.parse_args(arguments)
+    chosen, rest = _parser().parse_known_args(arguments)
+    collect(chosen, rest)
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        print("mxopt: the working folder was deleted; change to another one (cd)", file=sys.stderr)
+        return 2
+    if folder not in sys.path:  # for recipes of the user
+        sys.path.append(folder)
     try:
         return chosen.command(chosen) or 0
     except MxoptError as error:
@@ -52,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name, function, text):
         sub = subcommands.add_parser(name, help=text, description=text)
-        sub.set_defaults(command=function)
+        sub.set_defaults(command=function, parser=sub)
         return sub
 
     for group in (publishing, training, searching):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mxopt.cli.words import option
+from mxopt.cli.words import read_options
 
 
 def write_records(chosen) -> int:
@@ -13,7 +13,7 @@ def write_records(chosen) -> int:
     from mxopt.core.errors import PlanError
     from mxopt.methods.record_files import write_images, write_pairs
 
-    made = recipes.load(chosen.recipe, **dict(option(word) for word in chosen.option))
+    made = recipes.load(chosen.recipe, **read_options(chosen.option))
     samples = getattr(made.data(), chosen.split)
     image, second, *more = samples[0]
     if more or getattr(image, "ndim", 0) != 3:

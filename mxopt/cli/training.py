@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.cli import commands
-from mxopt.cli.words import trained
+from mxopt.cli.words import trained, whole
 
 
 def add(command: Callable) -> None:
@@ -102,7 +102,7 @@ def add(command: Callable) -> None:
         )
         sub.add_argument(
             "--repeats",
-            type=int,
+            type=whole(1),
             default=6,
             help="runs of each plan; with two or more, the first plan has as many again, "
             "which show the noise; default: 6",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
+from collections.abc import Callable, Iterable
 
 from mxopt.core.errors import MxoptError
 
@@ -19,22 +21,83 @@ def ended(run) -> int:
     return 2 if run.status == "refused" else 1
 
 
-def option(word: str) -> tuple[str, object]:
+def option(word: str, argument: str = "--option") -> tuple[str, object]:
     """Return name and value of an option of a recipe.
 
     Args:
         word: ``name=value``; the value is JSON, or else a string.
+        argument: the argument that has the word, for the message.
 
     Raises:
         MxoptError: it is not of that form.
     """
     name, equals, text = word.partition("=")
     if not equals:
-        raise MxoptError(f"--option {word!r} is not understood; write NAME=VALUE, such as size=160")
+        raise MxoptError(
+            f"{argument} {word!r} is not understood; write NAME=VALUE, such as size=160"
+        )
     try:
         return name, json.loads(text)
     except ValueError:
         return name, text
+
+
+def read_options(words: Iterable[str], argument: str = "--option") -> dict[str, object]:
+    """Return the options of a recipe, by name.
+
+    Args:
+        words: as for :func:`option`.
+        argument: the argument that has the words, for messages.
+
+    Raises:
+        MxoptError: a word is not of that form, or a name is given twice.
+    """
+    found: dict[str, object] = {}
+    for word in words:
+        name, value = option(word, argument)
+        if name in found:
+            raise MxoptError(f"{argument} {word!r}: {name} is given a second time; give it once")
+        found[name] = value
+    return found
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a function that reads a whole number, for ``type`` of an argument.
+
+    Args:
+        least: the smallest number that is allowed.
+        most: the largest one; None for no limit.
+    """
+    limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least or (most is not None and value > most):
+            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number {limits}")
+        return value
+
+    return read
+
+
+def above_zero(text: str) -> float:
+    """Return a finite number above 0, for ``type`` of an argument.
+
+    Args:
+        text: the number.
+
+    Raises:
+        argparse.ArgumentTypeError: it is no such number.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a finite number above 0")
+    return value
 
 
 def trained(sub: argparse.ArgumentParser, switches: str) -> None:
@@ -48,7 +111,12 @@ def trained(sub: argparse.ArgumentParser, switches: str) -> None:
         "recipe",
         help="segmentation, translation, fashion_mnist, or your own as module:function",
     )
-    sub.add_argument("switches", nargs="*", metavar="NAME=VALUE", help=switches)
+    sub.add_argument(
+        "switches",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help=f"{switches}; the end of `mxopt run --help` lists all switches",
+    )
     with_options(sub, "size=160")
 
 
@@ -66,3 +134,21 @@ def with_options(sub: argparse.ArgumentParser, such_as: str) -> None:
         metavar="NAME=VALUE",
         help=f"an option of the recipe, such as {such_as}",
     )
+
+
+def collect(chosen: argparse.Namespace, rest: list[str]) -> None:
+    """Add the words of a plan that stand behind a named argument to the plan's other words.
+
+    ``argparse`` reads the words of a plan in one place only, and returns those behind another
+    argument, as in ``mxopt run segmentation --option size=96 epochs=2``, as unknown.
+
+    Args:
+        chosen: the parsed arguments; ``switches`` is extended, ``parser`` is the command's.
+        rest: the arguments that ``argparse`` did not know.
+    """
+    if hasattr(chosen, "switches") and all(
+        "=" in word and not word.startswith("-") for word in rest
+    ):
+        chosen.switches = [*chosen.switches, *rest]
+    elif rest:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(rest)}")

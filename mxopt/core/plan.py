@@ -291,8 +291,8 @@ class Plan:
             base: plan whose switches are changed; the defaults if not given.
 
         Raises:
-            PlanError: an argument is not of that form, a switch does not exist, or a value is not
-                allowed.
+            PlanError: an argument is not of that form, a switch does not exist or is given twice,
+                or a value is not allowed.
         """
         changes = {}
         for word in assignments:
@@ -300,6 +300,8 @@ class Plan:
             if not equals:
                 raise PlanError(f"{word!r} is not a switch; write name=value, such as batch_size=8")
             _known({name: text})
+            if name in changes:
+                raise PlanError(f"{word!r}: {name} is given a second time; give it once")
             changes[name] = _value(name, text)
         return (base or cls()).replace(**changes)
 

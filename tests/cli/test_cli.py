@@ -146,3 +146,15 @@ def test_a_misspelt_switch_is_refused_before_anything_is_measured_or_made(
     assert main([command, "segmentation", "--after", "hybridise=static"]) == 2
     assert "no switch or option is called 'hybridise'; did you mean" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_deleted_working_folder_is_named(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert main(["fetch"]) == 2
+    assert "mxopt: the working folder was deleted; change to another" in capsys.readouterr().err
