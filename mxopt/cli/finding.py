@@ -55,7 +55,9 @@ def autotune(chosen) -> int:
         job["memory"] = chosen.memory * 2**20
     path = cache_folder() / "autotune.json"
     cpu = machine.cpu()
-    key = json.dumps([cpu.model, cpu.physical_cores, plan.as_dict(), job], sort_keys=True)
+    # The seconds, too: a short search tries little, and must not answer for a longer one.
+    asked = [cpu.model, cpu.physical_cores, plan.as_dict(), job, chosen.seconds]
+    key = json.dumps(asked, sort_keys=True)
     best = None if chosen.again else tuning.kept(path, key)
     if best is not None:
         print(f"kept from an earlier trial ({path}); --again measures anew")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.cli import finding
-from mxopt.cli.words import trained
+from mxopt.cli.words import above_zero, trained, whole
 
 
 def add(command: Callable) -> None:
@@ -32,7 +32,9 @@ def add(command: Callable) -> None:
         "find-batch", finding.find_batch, "find the largest batch that trains on this machine"
     )
     trained(find, "the plan; its batch_size is the first that is tried")
-    find.add_argument("--most", type=int, help="largest batch to try; default: the training set")
+    find.add_argument(
+        "--most", type=whole(1), help="largest batch to try; default: the training set"
+    )
     find.add_argument(
         "--results", type=Path, metavar="FOLDER", help="folder for the trials' records"
     )
@@ -41,10 +43,10 @@ def add(command: Callable) -> None:
         "autotune", finding.autotune, "find how samples are loaded fastest on this machine"
     )
     trained(tune, "the plan; workers, prefetching, loader and transforms are tuned")
-    tune.add_argument("--seconds", type=float, default=20, help="of trials; default: 20")
+    tune.add_argument("--seconds", type=above_zero, default=20.0, help="of trials; default: 20")
     tune.add_argument(
         "--memory",
-        type=int,
+        type=whole(1),
         metavar="MIB",
         help="that loading may use; default: half of what is free",
     )
@@ -54,8 +56,8 @@ def add(command: Callable) -> None:
         "find-rate", finding.find_rate, "suggest a learning rate, from one short training"
     )
     trained(rate, "the plan; its learning rate and schedule have no effect")
-    rate.add_argument("--lowest", type=float, default=1e-7, help="first rate; default: 1e-7")
-    rate.add_argument("--highest", type=float, default=10.0, help="last rate; default: 10")
+    rate.add_argument("--lowest", type=above_zero, default=1e-7, help="first rate; default: 1e-7")
+    rate.add_argument("--highest", type=above_zero, default=10.0, help="last rate; default: 10")
     rate.add_argument("--steps", type=int, default=120, help="updates in between; default: 120")
     rate.add_argument(
         "--results", type=Path, metavar="FOLDER", help="folder for the record and the plot"
@@ -72,8 +74,10 @@ def add(command: Callable) -> None:
         metavar="NAME=RANGE",
         help="float:LOW:HIGH, int:LOW:HIGH[:STEP], both with :log if wanted, choice:A,B, or bool",
     )
-    search.add_argument("--trials", type=int, default=50, help="trials in all; default: 50")
-    search.add_argument("--minutes", type=float, help="no trial begins later; default: no limit")
+    search.add_argument("--trials", type=whole(1), default=50, help="trials in all; default: 50")
+    search.add_argument(
+        "--minutes", type=above_zero, help="no trial begins later; default: no limit"
+    )
     search.add_argument(
         "--objective",
         default="validation_accuracy",

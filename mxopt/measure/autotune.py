@@ -139,7 +139,7 @@ def tune_loader(
         ``settings``, the best ones; ``trials``, how many combinations could be chosen.
 
     Raises:
-        PlanError: no combination needs as little memory.
+        PlanError: the seconds are not above 0, or no combination needs as little memory.
     """
     from mxnet import nd
 
@@ -149,6 +149,8 @@ def tune_loader(
     from mxopt.methods.opencv_transforms import select
     from mxopt.train.setup import seed_everything
 
+    if not seconds > 0:
+        raise PlanError(f"seconds={seconds} must be above 0, such as 20: one trial takes {each:g}")
     seed_everything(plan.seed)
     contexts = parallel.contexts(plan)
     data = recipes.load(recipe, **options).data()

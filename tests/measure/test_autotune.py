@@ -188,3 +188,22 @@ def test_the_command_keeps_what_it_has_found(tmp_path, monkeypatch, capsys):
     assert again.splitlines()[-1] == first.splitlines()[-1]
     assert main([*words, "--again"]) == 0
     assert "samples a second" in capsys.readouterr().out
+    longer = [*words[:-1], "2"]
+    assert main(longer) == 0
+    assert "kept" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "soon"])
+def test_the_command_needs_seconds_above_zero(tmp_path, monkeypatch, capsys, seconds):
+    monkeypatch.setenv("MXOPT_CACHE", str(tmp_path))
+    with pytest.raises(SystemExit) as stop:
+        main(["autotune", "toy:toy", "--seconds", seconds])
+    assert stop.value.code == 2
+    assert f"--seconds: '{seconds}' must be a finite number above 0" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, float("nan")])
+def test_a_search_without_time_is_refused(seconds):
+    with pytest.raises(PlanError, match="must be above 0, such as 20"):
+        autotune.tune_loader(Plan(batch_size=4), lambda *_, **__: None, "toy:toy", seconds=seconds)
