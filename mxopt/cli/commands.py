@@ -176,11 +176,22 @@ def compare(chosen) -> int:
         "compare", "mxopt.chapter.workloads:train", arms, repeats=chosen.repeats, folder=folder,
         arm_options=arm_options, again=_twice(chosen), seeds=True, figure="training_seconds",
         quality=chosen.quality, margin=chosen.margin,
+        seen=lambda _, run: _check_quality(run, chosen.quality),
     )  # fmt: skip
     print(report.comparison(experiment))
     if chosen.quality:
         print(report.arms(experiment, {"training_seconds": "s", chosen.quality: ""}))
     return 1 if any(map(experiment.why_not, experiment.arms)) else 0
+
+
+def _check_quality(run, quality: str) -> None:
+    """Stop at the first run that lacks the figure of quality, before all others are measured."""
+    known = [name for name, value in run.figures.items() if isinstance(value, (int, float))]
+    if quality and run.ok and quality not in known:
+        raise MxoptError(
+            f"no figure of {run.path} is called {quality!r}, so the measurement was stopped; give "
+            f"--quality one of {', '.join(known)}"
+        )
 
 
 def launch(chosen) -> int:

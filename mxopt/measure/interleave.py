@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.core import old_names, progress_bar
@@ -66,6 +67,7 @@ def interleave(
     again: str = "",
     seeds: bool = False,
     resume: bool = False,
+    seen: Callable[[str, Run], None] = lambda arm, run: None,
     **description,
 ) -> Experiment:
     """Run every arm once, then every arm again, ``repeats`` times, and write all records.
@@ -87,6 +89,8 @@ def interleave(
             next number, and so on.
         resume: whether to continue an interrupted measurement: runs that ended are read and not
             repeated; runs that were killed are repeated, and their records renamed.
+        seen: called with the arm and the run after every run; an error that it raises ends the
+            measurement.
         **description: other attributes of :class:`Experiment`, such as ``title``.
 
     Returns:
@@ -140,6 +144,7 @@ def interleave(
                 experiment.runs[arm].append(done)
                 if repeat == 1 or resume:
                     experiment.save(home)
+                seen(arm, done)
     return experiment
 
 

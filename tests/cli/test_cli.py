@@ -105,6 +105,16 @@ def test_a_pair_that_differs_in_more_is_no_effect_of_one_switch(tmp_path, capsys
     assert not (tmp_path / "results").exists()
 
 
+def test_a_quality_that_runs_lack_stops_after_the_first(tmp_path, capsys, in_process):
+    words = ["compare", "toy:toy", "--after", "batch_size=8", "--repeats", "2"]
+    assert main([*words, "--results", str(tmp_path), "--quality", "bogus"]) == 2
+    said = capsys.readouterr()
+    assert "is called 'bogus', so the measurement was stopped" in said.err
+    assert "test_accuracy, " in said.err
+    assert "not a number" not in said.out
+    assert len(list(tmp_path.glob("compare/*-0?.jsonl"))) == 1
+
+
 def test_switches_are_ablated(tmp_path, capsys, in_process):
     words = ["ablate", "toy:toy", "batch_size=4", "--after", "hybridize=yes", "train=10"]
     folder = tmp_path / "results"
