@@ -5,6 +5,7 @@ Each function imports what it needs, so that ``mxopt doctor`` runs where MXNet c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -38,6 +39,7 @@ def run(chosen) -> int:
     """Train a recipe in its own process, and print its figures."""
     from mxopt import measure, recipes, report
     from mxopt.chapter import lab
+    from mxopt.cli import following
     from mxopt.core.plan import Plan
     from mxopt.methods.kvstore import cluster
 
@@ -57,7 +59,11 @@ def run(chosen) -> int:
         if first:
             measure.left_over(record, "mxopt.chapter.workloads:train", plan, options)
     hosts = cluster.read_hosts(chosen.hosts) if chosen.hosts else None
-    run = measure.run("mxopt.chapter.workloads:train", plan, record, options, hosts, chosen.under)
+    show = following.shown(record, plan.epochs) if first else contextlib.nullcontext()
+    with show:
+        run = measure.run(
+            "mxopt.chapter.workloads:train", plan, record, options, hosts, chosen.under
+        )
     if not run.ok:
         return ended(run)
     if not first:

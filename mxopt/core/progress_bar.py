@@ -61,6 +61,28 @@ def track(
         bar.refresh()
 
 
+@contextlib.contextmanager
+def gauge(title: str, total: float, file=None):
+    """Show how far work is that is watched from outside; nothing of it is left at the end.
+
+    Yields ``at(done, what)``, a function to call with the work that is done, up to the total, and
+    with a text.
+
+    Args:
+        title: name of the work.
+        total: all of the work.
+        file: text file to write to; standard output by default.
+    """
+    bar = _bar(title, total, file or sys.stdout, leave=False)
+
+    def at(done: float, what: str) -> None:
+        bar.n = done
+        bar.set_postfix_str(what)
+
+    with bar:
+        yield at
+
+
 def duration(seconds: float) -> str:
     """Return a duration in a readable form: ``12 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 90:
@@ -83,10 +105,11 @@ class _Texts(tqdm):
         self._said = text
 
 
-def _bar(title: str, total: float, file) -> tqdm:
+def _bar(title: str, total: float, file, **more) -> tqdm:
     # A step is shown when it begins, by set_postfix_str. An infinite interval keeps update, which
     # is called when a step has ended, from drawing.
-    options = {"desc": title, "total": total, "file": file, "mininterval": float("inf")}
+    options = {"desc": title, "total": total, "file": file, "mininterval": float("inf"),
+               **more}  # fmt: skip
     if _in_notebook():
         from IPython.display import HTML, display
 
