@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -224,6 +225,8 @@ class Plan:
             raise PlanError(
                 f"momentum={self.momentum} is SGD's; with {self.optimizer} leave it at 0"
             )
+        if self.momentum >= 1:
+            raise PlanError(f"momentum={self.momentum} must be below 1, such as 0.9")
         if self.beta2 >= 1:
             raise PlanError(f"beta2={self.beta2} must be below 1, such as 0.999")
         if not adaptive and self.beta2 != Plan.beta2:
@@ -346,6 +349,8 @@ def _check_number(name: str, value, least: float) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
         raise PlanError(f"{name}={value!r} must be {kind} of at least {least}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PlanError(f"{name}={value!r} must be a finite number")
 
 
 def _number(name: str) -> tuple[tuple, str, bool]:

@@ -40,8 +40,8 @@ def ladder(
         ``arms`` and ``arm_options`` for :func:`interleave`.
 
     Raises:
-        PlanError: a lever changes something that is neither a switch nor an option; the message
-            suggests the nearest name.
+        PlanError: a lever changes something that is neither a switch nor an option (the message
+            suggests the nearest name), or to a value that an option does not take.
     """
     every_option = {k: v for changes in levers.values() for k, v in changes.items()}
     check_options(workload, options, every_option)
@@ -51,6 +51,7 @@ def ladder(
         switches = {key: value for key, value in changes.items() if key in before.as_dict()}
         plan = plan.replace(**switches)
         options = {**options, **{k: v for k, v in changes.items() if k not in switches}}
+        check_options(workload, options)
         arms[name], arm_options[name] = plan, options
     return arms, arm_options
 

@@ -8,6 +8,7 @@ import inspect
 
 from mxopt import recipes
 from mxopt.core import old_names
+from mxopt.core.option_values import check_values
 from mxopt.core.plan import Plan, check_names
 
 SWITCHES = [field.name for field in dataclasses.fields(Plan)]
@@ -23,13 +24,11 @@ def names_of(workload: str, options: dict) -> list[str] | None:
     Returns:
         The names; None if any name is allowed, or if the workload cannot be imported here.
     """
-    module, _, name = old_names.workload(workload).partition(":")
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
+    function = _function(workload)
+    if function is None:
         return None  # the process that runs it reports why
     parameters = dict(list(inspect.signature(function).parameters.items())[2:])  # plan, write
-    names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = _own_names(function)
     if len(names) == len(parameters):
         return names
     if "recipe" not in parameters:
@@ -41,18 +40,46 @@ def names_of(workload: str, options: dict) -> list[str] | None:
 
 
 def check(workload: str, options: dict, changes: dict | None = None) -> None:
-    """Make sure that a workload takes these options.
+    """Make sure that a workload takes these options, and that their values have its types.
 
     Args:
         workload: ``module:function``.
         options: options of the workload.
-        changes: switches of the plan or options of the workload, as levers change them.
+        changes: switches of the plan or options of the workload, as levers change them; only their
+            names are checked.
 
     Raises:
-        PlanError: a name is unknown; the message suggests the nearest one.
+        PlanError: a name is unknown (the message suggests the nearest one), or a value has another
+            type than the workload or its recipe takes.
     """
     names = names_of(workload, {**options, **(changes or {})})
-    if names is None:
+    if names is not None:
+        check_names(options, names, "option")
+        check_names(changes or {}, [*SWITCHES, *names], "switch or option")
+    _check_values(workload, options)
+
+
+def _check_values(workload: str, options: dict) -> None:
+    function = _function(workload)
+    if function is None:
         return
-    check_names(options, names, "option")
-    check_names(changes or {}, [*SWITCHES, *names], "switch or option")
+    check_values(function, options)
+    parameters = inspect.signature(function).parameters
+    if "recipe" in parameters:
+        own = {name: value for name, value in options.items() if name not in _own_names(function)}
+        check_values(recipes.function(options.get("recipe", parameters["recipe"].default)), own)
+
+
+def _own_names(function) -> list[str]:
+    """Return the names of a workload's own options, without those of its recipe."""
+    parameters = list(inspect.signature(function).parameters.values())[2:]  # plan, write
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+
+def _function(workload: str):
+    """Return the function of a workload; None if it cannot be imported here."""
+    module, _, name = old_names.workload(workload).partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        return None

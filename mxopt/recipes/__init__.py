@@ -10,6 +10,7 @@ import importlib
 import inspect
 
 from mxopt.core.errors import PlanError
+from mxopt.core.option_values import check_values
 from mxopt.core.plan import check_names
 
 BUILT_IN = {
@@ -48,7 +49,10 @@ def option_names(recipe: str, options: dict) -> list[str] | None:
     Raises:
         PlanError: there is no such recipe.
     """
-    make = _function(recipe)
+    return _names(function(recipe), options)
+
+
+def _names(make, options: dict) -> list[str] | None:
     parameters = inspect.signature(make).parameters.values()
     names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
     if len(names) == len(parameters):
@@ -65,22 +69,45 @@ def load(recipe: str, **options):
         options: passed to the function that makes the recipe.
 
     Raises:
-        PlanError: there is no such recipe, or it does not take these options.
+        PlanError: there is no such recipe, it does not take these options or a value of one, or
+            what it returns is no :class:`mxopt.core.recipe.Recipe`.
     """
-    names = option_names(recipe, options)
+    from mxopt.core.recipe import Recipe
+
+    make = function(recipe)
+    names = _names(make, options)
     if names is not None:
         check_names(options, names, "option")
-    make = _function(recipe)
+    check_values(make, options)
     try:
         inspect.signature(make).bind(**options)
     except TypeError as error:
         raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
-    return make(**options)
+    made = make(**options)
+    if not isinstance(made, Recipe):
+        raise PlanError(
+            f"{recipe} is no recipe: it returned {type(made).__name__}, and has to return a "
+            "mxopt.core.recipe.Recipe"
+        )
+    return made
 
 
-def _function(recipe: str):
-    module, function = resolve(recipe)
+def function(recipe: str):
+    """Return the function that makes a recipe.
+
+    Args:
+        recipe: as for :func:`load`.
+
+    Raises:
+        PlanError: there is no such recipe, or it is no function with readable parameters.
+    """
+    module, name = resolve(recipe)
     try:
-        return getattr(importlib.import_module(module), function)
+        found = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
         raise PlanError(f"recipe {recipe!r} cannot be made: {error}") from None
+    try:
+        inspect.signature(found)
+    except (TypeError, ValueError):
+        raise PlanError(f"{recipe} is no recipe: it has to be a function of the options") from None
+    return found

@@ -12,6 +12,7 @@ from mxnet import gluon, init, nd
 from mxnet.gluon import nn
 
 from mxopt.core.errors import PlanError
+from mxopt.core.option_values import check_limit
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data import sources
 from mxopt.data.fashion_mnist import FashionMNIST
@@ -182,8 +183,7 @@ def fashion_mnist(
     Raises:
         PlanError: ``limit``, ``hidden``, ``channels`` or ``initial`` cannot be.
     """
-    if limit is not None and limit < 1:
-        raise PlanError(f"limit={limit} must be at least 1 image, or None for all")
+    check_limit(limit)
     if hidden < 0:
         raise PlanError(f"hidden={hidden} must be a number of units, or 0 for no such layer")
     if len(channels) != 2 or not all(isinstance(n, int) and n > 0 for n in channels):

@@ -13,6 +13,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from mxopt.core.errors import PlanError
+from mxopt.core.option_values import check_limit
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data.pretrained import gluoncv_weights
 from mxopt.methods import image_decoder as decoders
@@ -221,13 +222,14 @@ def segmentation(
         options: options of the network (:func:`network_options`).
 
     Raises:
-        PlanError: there is no such network or decoder, the size is not a multiple of 16, or
-            ``classes`` is given without ``root`` or is less than 2.
+        PlanError: there is no such network or decoder, the size is not a multiple of 16,
+            ``limit`` is less than 1, or ``classes`` is given without ``root`` or is less than 2.
         DeviceError: the decoder is not installed.
     """
     if network not in NETWORKS:
         raise PlanError(f"network={network!r} is not a choice; take one of {', '.join(NETWORKS)}")
     check_side("size", size)
+    check_limit(limit)
     if classes is not None and (classes < 2 or root is None):
         raise PlanError(
             f"classes={classes} must be at least 2 and needs a folder of images and masks; give it "

@@ -17,6 +17,7 @@ from mxnet import gluon
 
 from mxopt.core.cache import cache_folder
 from mxopt.core.errors import DataError, PlanError
+from mxopt.core.option_values import check_limit
 from mxopt.core.recipe import Data, Recipe
 from mxopt.data import Multi30k, ParallelFolder, sources, wmt
 from mxopt.data.long_sentences import rows_within
@@ -33,6 +34,7 @@ from mxopt.recipes.translation.transformer import (
     translator,
 )
 
+LANGUAGES = ("en", "de")
 LOSSES = ("one-hot", "pick", "fused")
 PRECISIONS = ("float32", BFLOAT16)
 SPLITS = ("train", "validation", "test")
@@ -124,13 +126,20 @@ def translation(
         scored: number of sentences of the validation split to translate; ``None`` for all.
 
     Raises:
-        PlanError: there is no such loss or precision, ``dense=bfloat16`` without ``kernels``,
+        PlanError: there is no such loss or precision, ``limit`` is less than 1, ``source`` or
+            ``target`` is given without ``root``, ``dense=bfloat16`` without ``kernels``,
             ``packed`` without ``kernels`` and ``loss=fused``, or ``heads`` does not divide
             ``units``; or, when the network is made, ``cpu_operators`` or
             ``kernels`` was chosen on a GPU, or this processor cannot multiply bfloat16.
         DeviceError: when the network is made, if ``kernels`` cannot be compiled here.
         DataError: when the data is loaded, if it is unavailable or damaged.
     """
+    check_limit(limit)
+    if root is None and (source, target) != LANGUAGES:
+        raise PlanError(
+            f"source={source!r} and target={target!r} name files of your own text: give its folder "
+            "as root=..., or leave them out for English to German"
+        )
     if loss not in LOSSES:
         raise PlanError(f"loss={loss!r} is not a choice; take one of {', '.join(LOSSES)}")
     if dense not in PRECISIONS:
