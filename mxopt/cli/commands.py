@@ -226,11 +226,12 @@ def report(chosen) -> int:
     from mxopt.core import atomic
     from mxopt.report import html, prose, results
 
+    # First, because it may be refused: then nothing is written.
+    text = results.update_readme(chosen.readme, chosen.results) if chosen.readme else ""
     print(results.write_page(chosen.results))
     if chosen.html:
         print(html.write(chosen.results))
     if chosen.readme:
-        text = results.update_readme(chosen.readme, chosen.results)
         text = prose.updated(text, chosen.readme.resolve().parent)
         atomic.replace_text(chosen.readme, text)
         print(chosen.readme)

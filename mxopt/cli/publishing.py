@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.cli import commands, storing
-from mxopt.cli.words import with_options
+from mxopt.cli.words import whole, with_options
 
 _TIERS = {
     "choices": ("smoke", "cpu", "gpu"),
@@ -48,10 +48,12 @@ def add(command: Callable) -> None:
         "write-records", storing.write_records, "write a recipe's images into one record file"
     )
     records.add_argument("recipe", help="segmentation, fashion_mnist, or yours, module:function")
-    records.add_argument("file", type=Path, help="the file, such as train.rec")
+    records.add_argument("file", type=Path, help="a new file, such as train.rec")
     records.add_argument("--split", choices=("train", "validation", "test"), default="train")
-    records.add_argument("--quality", type=int, help="of JPEG, 1 to 100; default: PNG, no loss")
-    records.add_argument("--side", type=int, help="shorter side that images are resized to")
+    records.add_argument(
+        "--quality", type=whole(1, 100), help="of JPEG, 1 to 100; default: PNG, no loss"
+    )
+    records.add_argument("--side", type=whole(1), help="shorter side that images are resized to")
     with_options(records, "limit=1000")
 
     launch = command(

@@ -10,9 +10,12 @@ def write_records(chosen) -> int:
     import os
 
     from mxopt import recipes
-    from mxopt.core.errors import PlanError
+    from mxopt.core.errors import DataError, PlanError
     from mxopt.methods.record_files import write_images, write_pairs
 
+    for path in (chosen.file, chosen.file.with_suffix(".idx")):
+        if path.exists():
+            raise DataError(f"{path} exists already; delete it, or name another file")
     made = recipes.load(chosen.recipe, **read_options(chosen.option))
     samples = getattr(made.data(), chosen.split)
     image, second, *more = samples[0]

@@ -267,10 +267,13 @@ def update_readme(readme: str | Path, folder: str | Path) -> str:
         folder: the results folder.
 
     Raises:
-        RecordError: the README does not have both marks, the folder has no experiments, or a
-            record is damaged.
+        RecordError: the README cannot be read or does not have both marks, the folder has no
+            experiments, or a record is damaged.
     """
-    text = Path(readme).read_text(encoding="utf-8")
+    try:
+        text = Path(readme).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"cannot read the README {readme}: {error}; name a page") from None
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise RecordError(
             f"{readme} needs the lines {BEGIN} and {END}, each once, around the results table"

@@ -168,3 +168,13 @@ def test_a_deleted_working_folder_is_named(tmp_path, monkeypatch, capsys):
     assert stop.value.code == 0
     assert main(["fetch"]) == 2
     assert "mxopt: the working folder was deleted; change to another" in capsys.readouterr().err
+
+
+def test_a_readme_that_is_missing_is_named_before_anything_is_written(tmp_path, capsys, in_process):
+    folder = tmp_path / "results"
+    measure.interleave(
+        "demo", "toy:sleepy", {"a": Plan(), "b": Plan(batch_size=2)}, repeats=1, folder=folder
+    )
+    assert main(["report", str(folder), "--readme", str(tmp_path / "no.md")]) == 2
+    assert f"cannot read the README {tmp_path}/no.md" in capsys.readouterr().err
+    assert not (folder / "RESULTS.md").exists()

@@ -38,8 +38,10 @@ def write_images(
         The path.
 
     Raises:
-        DataError: there is no sample, a file cannot be written, or an image cannot be encoded.
+        DataError: there is no sample, a file cannot be written, an image cannot be encoded, or
+            the quality or the side is out of range.
     """
+    _check(quality, side)
 
     def packed(index, image, label):
         header = recordio.IRHeader(0, float(label), index, 0)
@@ -65,6 +67,7 @@ def write_pairs(
     Raises:
         DataError: as for :func:`write_images`.
     """
+    _check(quality, side)
 
     def packed(index, image, mask):
         first = _encoded(_resized(image, side), quality)
@@ -156,23 +159,42 @@ def _write(dataset, path, packed: Callable) -> Path:
     files = [(unfinished.with_suffix(end), path.with_suffix(end)) for end in (".rec", ".idx")]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.touch()  # MXNet's error does not say why a file cannot be made
         writer = recordio.MXIndexedRecordIO(str(files[1][0]), str(files[0][0]), "w")
         try:
             with progress_bar.track(f"write {path.name}", len(dataset)) as step:
                 for index in range(len(dataset)):
                     step("")
-                    writer.write_idx(index, packed(index, *map(_array, dataset[index])))
+                    record = packed(index, *map(_array, dataset[index]))
+                    _append(writer, index, record)
         finally:
             writer.close()
         for part, whole in files:
             part.replace(whole)
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error}") from error
+        raise DataError(
+            f"{path} cannot be written ({error.strerror or error}); free some space, or name a "
+            "file in another folder"
+        ) from error
     finally:
         for part, _ in files:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
     return path
+
+
+def _append(writer, index: int, record: bytes) -> None:
+    try:
+        writer.write_idx(index, record)
+    except mx.MXNetError as error:  # such as a full disk
+        raise OSError(str(error).strip().splitlines()[-1]) from None
+
+
+def _check(quality: int | None, side: int | None) -> None:
+    if quality is not None and not 1 <= quality <= 100:
+        raise DataError(f"quality={quality} must be from 1 to 100; leave it out for PNG")
+    if side is not None and side < 1:
+        raise DataError(f"side={side} must be at least 1 pixel; leave it out to keep the sizes")
 
 
 def _array(value):

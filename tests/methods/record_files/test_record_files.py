@@ -99,6 +99,33 @@ def test_what_cannot_be_written_or_read_is_named(tmp_path, garments):
     assert not list(tmp_path.glob("*.rec"))
 
 
+@pytest.mark.parametrize("write", [write_images, write_pairs])
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"quality": 300}, "quality=300 must be from 1 to 100"),
+        ({"quality": -1}, "quality=-1 must be from 1 to 100"),
+        ({"side": -4}, "side=-4 must be at least 1 pixel"),
+        ({"side": 0}, "side=0 must be at least 1 pixel"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(tmp_path, pairs, write, given, says):
+    with pytest.raises(DataError, match=says):
+        write(pairs, tmp_path / "new" / "a.rec", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_files_of_its_own_is_named(garments):
+    with pytest.raises(DataError, match=r"/proc/x\.rec cannot be written \([^[]*\); free"):
+        write_images(garments, "/proc/x.rec")
+
+
+def test_a_full_disk_is_named(tmp_path, garments, little_disk):
+    with little_disk(1000), pytest.raises(DataError, match=r"all\.rec cannot be written"):
+        write_images(garments, tmp_path / "all.rec")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_failure_leaves_no_half_file(tmp_path, garments):
     class Broken(list):
         def __getitem__(self, index):
@@ -135,3 +162,15 @@ def test_the_command_writes_images_and_pairs(tmp_path, capsys):
     assert min(pairs[0][0].shape[:2]) == 32
     assert main(["write-records", "translation", str(tmp_path / "t.rec")]) == 2
     assert "not images with a label or a mask" in capsys.readouterr().err
+    before = (tmp_path / "g.rec").read_bytes()
+    assert main(["write-records", "fashion_mnist", str(tmp_path / "g.rec"), *garments]) == 2
+    assert "g.rec exists already; delete it" in capsys.readouterr().err
+    assert (tmp_path / "g.rec").read_bytes() == before
+
+
+@pytest.mark.parametrize("given", [("--side", "-4"), ("--quality", "300"), ("--quality", "-1")])
+def test_the_command_refuses_numbers_out_of_range(tmp_path, capsys, given):
+    with pytest.raises(SystemExit) as stop:
+        main(["write-records", "fashion_mnist", str(tmp_path / "g.rec"), *given])
+    assert stop.value.code == 2
+    assert f"{given[0]}: '{given[1]}' must be a whole number" in capsys.readouterr().err
