@@ -12,6 +12,8 @@ import sys
 from mxopt.cli.words import ended, read_options
 from mxopt.core.errors import MxoptError
 
+TRAIN = "mxopt.chapter.workloads:train"
+
 
 def doctor(chosen) -> int:
     """Check the installation, and print how to fix what is missing."""
@@ -57,13 +59,11 @@ def run(chosen) -> int:
     if chosen.checkpoints or chosen.checkpoint_steps is not None:
         options["checkpoints"] = True
         if first:
-            measure.left_over(record, "mxopt.chapter.workloads:train", plan, options)
+            measure.left_over(record, TRAIN, plan, options)
     hosts = cluster.read_hosts(chosen.hosts) if chosen.hosts else None
     show = following.shown(record, plan.epochs) if first else contextlib.nullcontext()
     with show:
-        run = measure.run(
-            "mxopt.chapter.workloads:train", plan, record, options, hosts, chosen.under
-        )
+        run = measure.run(TRAIN, plan, record, options, hosts, chosen.under)
     if not run.ok:
         return ended(run)
     if not first:
@@ -82,6 +82,7 @@ def slurm(chosen) -> int:
 
     given = Plan.parse(chosen.switches)
     recipes.resolve(chosen.recipe)
+    read_options(chosen.option)  # the cluster has the recipe's data and may be all that has MXNet
     size = {
         "nodes": chosen.nodes,
         "gpus": chosen.gpus,
@@ -158,7 +159,7 @@ def ablate(chosen) -> int:
     folder = lab.make_folder(chosen.results or lab.new_results_folder())
     print(f"results: {folder}")
     found = measure.ablate(
-        "ablation", "mxopt.chapter.workloads:train", plan, levers, options=options,
+        "ablation", TRAIN, plan, levers, options=options,
         repeats=chosen.repeats, folder=folder, again=_twice(chosen), seeds=True,
         figure="training_seconds",
     )  # fmt: skip
@@ -179,7 +180,7 @@ def compare(chosen) -> int:
     folder = lab.make_folder(chosen.results or lab.new_results_folder())
     print(f"results: {folder}")
     experiment = measure.interleave(
-        "compare", "mxopt.chapter.workloads:train", arms, repeats=chosen.repeats, folder=folder,
+        "compare", TRAIN, arms, repeats=chosen.repeats, folder=folder,
         arm_options=arm_options, again=_twice(chosen), seeds=True, figure="training_seconds",
         quality=chosen.quality, margin=chosen.margin,
         seen=lambda _, run: _check_quality(run, chosen.quality),

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 
-from mxopt.cli.words import ended, option, read_options
-
-# Options of the workload that trains, which are none of a recipe.
-_OF_TRAINING = ("recipe", "evaluate", "checks", "keep", "checkpoints", "checkpoint_steps")
+from mxopt.cli.words import assignment, ended, goal, read_options
+from mxopt.core.errors import MxoptError
 
 
 def find_batch(chosen) -> int:
@@ -118,6 +116,8 @@ def search(chosen) -> int:
     space = {}
     for word in chosen.space:
         name, _, text = word.partition("=")
+        if name in space:
+            raise MxoptError(f"--space {word!r}: {name} is given a second time; give it once")
         space[name] = Range.parse(text)
     folder = chosen.results or lab.new_results_folder()
     print(f"trials: {folder}")
@@ -136,7 +136,7 @@ def search(chosen) -> int:
     )  # fmt: skip
     best, own = searching.best_plan(plan, study)
     words = [f"{name}={value}" for name, (_, value) in Plan().diff(best).items()]
-    words += [f"--option {name}={json.dumps(v)}" for name, v in {**options, **own}.items()]
+    words += [f"--option {assignment(*pair)}" for pair in {**options, **own}.items()]
     print(f"best of {len(study.trials)}: {chosen.objective} {report.number(study.best_value)}")
     print(f"mxopt run {chosen.recipe} {' '.join(words)}")
     return 0
@@ -149,6 +149,7 @@ def _short(value) -> str:
 def advise(chosen) -> int:
     """Say what may make a recorded run faster, and with which command to measure it."""
     from mxopt.core import packed
+    from mxopt.measure.options import of_recipe
     from mxopt.report import advice, card, checklist
 
     run = packed.read_run(chosen.record)
@@ -169,8 +170,8 @@ def advise(chosen) -> int:
     after = " ".join(f"{name}={value}" for name, (_, value) in changes.items())
     set_before = type(run.plan)().diff(run.plan)
     plan = " ".join(f"{name}={value}" for name, (_, value) in set_before.items())
-    own = {name: run.options[name] for name in run.options if name not in _OF_TRAINING}
-    options = " ".join(f"--option {name}={value}" for name, value in own.items())
+    own = of_recipe(run.workload, run.options)
+    options = " ".join(f"--option {assignment(*pair)}" for pair in own.items())
     recipe = run.options.get("recipe", "segmentation")
     print(f"\nto measure: mxopt compare {recipe} {plan} --after {after} {options}".rstrip())
     return 0
@@ -182,6 +183,6 @@ def cost(chosen) -> int:
     from mxopt.report import cost as costs
 
     run = packed.read_run(chosen.record)
-    goal = option(chosen.goal) if chosen.goal else None
-    print(costs.table(run, chosen.price, goal, chosen.currency))
+    until = goal(chosen.goal) if chosen.goal else None
+    print(costs.table(run, chosen.price, until, chosen.currency))
     return 0

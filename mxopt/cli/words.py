@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 
@@ -59,6 +60,43 @@ def read_options(words: Iterable[str], argument: str = "--option") -> dict[str, 
             raise MxoptError(f"{argument} {word!r}: {name} is given a second time; give it once")
         found[name] = value
     return found
+
+
+def assignment(name: str, value) -> str:
+    """Return the word that :func:`option` reads as this name and value, quoted for a shell.
+
+    >>> assignment("size", 96), assignment("network", "tiny"), assignment("stand_in", True)
+    ('size=96', 'network=tiny', 'stand_in=true')
+
+    Args:
+        name: name of an option.
+        value: its value, which JSON can represent.
+    """
+    plain = f"{name}={value}"
+    text = plain if isinstance(value, str) and option(plain)[1] == value else None
+    return shlex.quote(text or f"{name}={json.dumps(value)}")
+
+
+def goal(word: str) -> tuple[str, float]:
+    """Return name and value of a figure that is to be reached.
+
+    Args:
+        word: ``figure=value``.
+
+    Raises:
+        MxoptError: it is not of that form, or the value is not a finite number.
+    """
+    name, _, text = word.partition("=")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not name or not math.isfinite(value):
+        raise MxoptError(
+            f"--goal {word!r} is not understood; write FIGURE=VALUE with a number, such as "
+            "validation_accuracy=0.9"
+        )
+    return name, value
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -39,6 +39,18 @@ def names_of(workload: str, options: dict) -> list[str] | None:
     return None if of_recipe is None else [*names, *of_recipe]
 
 
+def of_recipe(workload: str, options: dict) -> dict:
+    """Return those options of a run that are its recipe's, not the workload's own.
+
+    Args:
+        workload: ``module:function``.
+        options: the run's options.
+    """
+    function = _function(workload)
+    own = () if function is None else _own_names(function)
+    return {name: value for name, value in options.items() if name not in ("recipe", *own)}
+
+
 def check(workload: str, options: dict, changes: dict | None = None) -> None:
     """Make sure that a workload takes these options, and that their values have its types.
 

@@ -17,6 +17,8 @@ NOTE = (
     "The rows cannot be compared: tasks, data, goals and years differ, entries of benchmarks were "
     "tuned by whole teams, and ran on machines of another size."
 )
+# Fields of an epoch that nobody trains for.
+NO_GOALS = {"event", "at", "epoch", "step"}
 
 
 class Entry(NamedTuple):
@@ -60,7 +62,8 @@ def cost(run: Run, price: float, goal: tuple[str, float] | None = None) -> tuple
 
     Raises:
         PlanError: the price is not above 0.
-        RecordError: the run is no training, or did not reach the goal.
+        RecordError: the run is no training, its epochs have no such figure, or it did not reach
+            the goal.
     """
     if not price > 0:
         raise PlanError(f"price={price:g} must be above 0, the price of an hour of the machine")
@@ -69,6 +72,11 @@ def cost(run: Run, price: float, goal: tuple[str, float] | None = None) -> tuple
     seconds = run.figures["training_seconds"]
     if goal:
         name, value = goal
+        known = sorted({key for event in run.all("epoch") for key in event} - NO_GOALS)
+        if name not in known:
+            raise RecordError(
+                f"epochs of {run.path} have no {name!r}; there are {', '.join(known)}"
+            )
         found = reach(run, value, name)
         if not found.reached:
             raise RecordError(f"{run.path} never reached a {name} of {value:g}")

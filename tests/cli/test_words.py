@@ -1,6 +1,7 @@
 """The words of a command line: where a plan's may stand, and which are refused."""
 
 import argparse
+import shlex
 
 import pytest
 
@@ -84,6 +85,20 @@ def test_a_number_of_repeats_is_at_least_one(capsys, command, repeats):
         main([command, "toy:toy", "--after", "batch_size=8", "--repeats", repeats])
     assert stop.value.code == 2
     assert f"--repeats: '{repeats}' must be a whole number of at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "value", [96, 0.1, True, None, [32, 64], "tiny", "3", "true", "two words", "it's", ""]
+)
+def test_an_option_is_printed_as_it_is_read(value):
+    [word] = shlex.split(words.assignment("name", value))
+    assert words.option(word) == ("name", value)
+
+
+def test_a_batch_script_needs_values_of_options(capsys):
+    asked = ["slurm", "segmentation", "--nodes", "2", "--record", "r.jsonl", "--option", "size"]
+    assert main(asked) == 2
+    assert "--option 'size' is not understood; write NAME=VALUE" in capsys.readouterr().err
 
 
 def test_numbers_of_arguments_have_limits():

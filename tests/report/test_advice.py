@@ -1,11 +1,13 @@
 """Advice: runs that were crippled on purpose are told what cripples them."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
 
 from mxopt import Plan, measure
 from mxopt.cli.main import main
+from mxopt.core import packed
 from mxopt.core.errors import RecordError
 from mxopt.core.records import read_run
 from mxopt.report import card, checklist
@@ -143,6 +145,22 @@ def test_the_command_that_is_printed_is_one(run, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(words)
     assert asked
+
+
+def test_a_trial_of_a_search_is_measured_with_the_options_of_its_recipe(run, capsys, monkeypatch):
+    of_search = {"journal": "study.log", "number": 0, "objective": "x", "pruner": "none"}
+    own = {"root": "two words", "channels": [4, 8], "initial": "fan_in"}
+    options = {name: value for name, value in run.options.items() if name != "evaluate"}
+    workload = "mxopt.measure.search:trial"
+    trial = replace(run, workload=workload, options={**options, **of_search, **own})
+    monkeypatch.setattr(packed, "read_run", lambda _: trial)
+    main(["advise", "trial-000.jsonl"])
+    words = shlex.split(capsys.readouterr().out.split("to measure: mxopt ")[1])
+    asked = {}
+    monkeypatch.setattr(measure, "interleave", lambda *args, **how: asked.update(how) or exit(0))
+    with pytest.raises(SystemExit):
+        main(words)
+    assert asked["arm_options"]["before"] == {**options, **own}
 
 
 def test_every_line_of_the_checklist_has_a_state(run):

@@ -38,3 +38,19 @@ def test_the_command_says_why_rows_cannot_be_compared(run, capsys):
     assert "cannot be compared" in said
     assert main(["cost", str(run.path), "--price", "0.5", "--goal", "validation_accuracy=2"]) != 0
     assert "never reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("goal", "says"),
+    [
+        ("validation_accuracy=x", "--goal 'validation_accuracy=x' is not understood; write FIGURE"),
+        ("validation_accuracy", "write FIGURE=VALUE with a number, such as validation_accuracy=0."),
+        ("validation_accuracy=nan", "is not understood"),
+        ("bogus=3", "have no 'bogus'; there are"),
+    ],
+)
+def test_a_goal_that_cannot_be_is_refused(run, capsys, goal, says):
+    assert main(["cost", str(run.path), "--price", "0.5", "--goal", goal]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "bogus" not in goal or "validation_accuracy, validation_loss" in said
