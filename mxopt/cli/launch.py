@@ -18,10 +18,24 @@ import sys
 from pathlib import Path
 
 from mxopt import machine, methods
-from mxopt.core.errors import DeviceError
+from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
+from mxopt.methods.blas import BLAS
+from mxopt.methods.engine import Engine
+from mxopt.methods.memory_allocator import MemoryAllocator
+from mxopt.methods.openmp import OpenMP
+from mxopt.methods.optimizer_aggregation import OptimizerAggregation
 
 SWITCHES = {"copies": "serial", "allocator": "keep"}
+# Switches that environment variables set, whatever the script does.
+VARIABLES = (
+    *Engine.switches,
+    *OpenMP.switches,
+    *BLAS.switches,
+    *MemoryAllocator.switches,
+    *OptimizerAggregation.switches,
+    "onednn",
+)
 
 
 def variables(plan: Plan, existing: dict[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -52,8 +66,15 @@ def plan_for(cpu: machine.Cpu, switches: list[str] = ()) -> Plan:
         switches: ``name=value``, overriding those in ``SWITCHES``.
 
     Raises:
-        PlanError: a switch is unknown, or does not take its value.
+        PlanError: a switch is unknown, does not take its value, or is no environment variable.
     """
+    for word in switches:
+        name = word.partition("=")[0]
+        if name in Plan().as_dict() and name not in VARIABLES:
+            raise PlanError(
+                f"--switch {word!r}: {name} is no environment variable, so it cannot change a "
+                f"script; change it in the script, or take one of {', '.join(VARIABLES)}"
+            )
     return Plan.parse(switches, Plan(cpu_threads=cpu.physical_cores, **SWITCHES))
 
 
@@ -67,7 +88,7 @@ def launch(script: str, arguments: list[str], switches: list[str] = ()):
 
     Raises:
         DeviceError: there is no such file, or something that a switch needs is missing.
-        PlanError: a switch is unknown, or does not take its value.
+        PlanError: as for :func:`plan_for`.
     """
     if not Path(script).is_file():
         raise DeviceError(f"there is no script {script!r}; name a Python file")

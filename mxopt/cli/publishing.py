@@ -64,7 +64,8 @@ def add(command: Callable) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="switch of a plan to set in addition, such as openmp=intel",
+        help="switch of a plan to set in addition, such as openmp=intel; only those that are"
+        " environment variables",
     )
     launch.add_argument(
         "--tune",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -155,10 +156,19 @@ def steps_a_second(
                 "gluon.Trainer makes them"
             ) from None
         if not result.exists():
-            lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-            raise MxoptError(f"{script} made too few training steps to count: {lines[-1]}")
+            raise MxoptError(f"{script} made too few training steps to count: {_ending(done)}")
         found = json.loads(result.read_text())
     return found["steps"] / found["seconds"]
+
+
+def _ending(done: subprocess.CompletedProcess) -> str:
+    """Return how a script ended: by a signal, with its last error, or with its exit status."""
+    if done.returncode < 0:
+        return f"it was ended by {signal.Signals(-done.returncode).name}"
+    # MXNet's log begins with a bracket.
+    lines = [line for line in done.stderr.splitlines() if line.strip() and line[0] != "["]
+    said = f"; its last line of errors: {lines[-1]}" if lines and done.returncode else ""
+    return f"it ended with exit status {done.returncode}{said}"
 
 
 def main(arguments: list[str]) -> None:

@@ -35,12 +35,14 @@ class RecordWriter:
         path: file to create; missing folders are made.
 
     Raises:
-        RecordError: the file exists already, or its folder cannot be written to.
+        RecordError: the file exists already or is a folder, or its folder cannot be written to.
     """
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
         exists = self.path.is_file()
+        if self.path.is_dir():
+            raise RecordError(f"{self.path} is a folder; name a file for the record, in it")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("x", encoding="utf-8")

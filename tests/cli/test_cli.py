@@ -46,6 +46,11 @@ def test_an_unwritable_record_is_refused(tmp_path, capsys):
     assert "choose a results folder" in capsys.readouterr().err
 
 
+def test_a_folder_is_no_record(tmp_path, capsys):
+    assert main(["run", "toy:toy", "--record", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder; name a file" in capsys.readouterr().err
+
+
 @pytest.mark.fault(
     "runs",
     "a loss becomes infinite",

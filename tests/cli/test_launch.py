@@ -8,7 +8,7 @@ import pytest
 
 from mxopt import machine, methods
 from mxopt.chapter.settings import chapter
-from mxopt.cli import launch
+from mxopt.cli import launch, tune
 from mxopt.core.errors import DeviceError, PlanError
 from mxopt.core.plan import Plan
 from mxopt.machine import Cpu
@@ -66,6 +66,32 @@ def test_threads_are_the_cores_that_may_be_used():
 def test_switches_that_do_not_exist_are_refused():
     with pytest.raises(PlanError, match="did you mean 'openmp'"):
         launch.plan_for(CPU, ["opnmp=intel"])
+
+
+@pytest.mark.parametrize(
+    "word", ["batch_size=3", "hybridize=static", "graph_rewrites=usual", "simulated_bits=8"]
+)
+def test_switches_that_cannot_change_a_script_are_refused(word):
+    with pytest.raises(PlanError, match="is no environment variable, so it cannot change a script"):
+        launch.plan_for(CPU, [word])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("engine", "NaiveEngine"), ("engine_threads", 2), ("cpu_threads", 1), ("pages", "huge"),
+        ("affinity", "compact"), ("copies", "parallel"), ("allocator", "return"),
+        ("aggregation", 1),
+    ],
+)  # fmt: skip
+def test_switches_that_change_variables_are_taken(name, value):
+    assert name in launch.VARIABLES
+    assert getattr(launch.plan_for(CPU, [f"{name}={value}"]), name) == value
+
+
+def test_what_is_tuned_can_be_launched():
+    tuned = {name for switches in tune.CANDIDATES.values() for name in switches}
+    assert tuned <= set(launch.VARIABLES)
 
 
 def test_a_script_that_is_not_there_is_named():

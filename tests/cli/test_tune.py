@@ -45,6 +45,16 @@ def test_a_script_that_cannot_be_counted_is_refused(script, argument, says):
         tune.steps_a_second(str(script), [argument], {}, 1)
 
 
+def test_the_exit_status_of_a_script_is_named(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("import sys\nprint('[12:00] a log of MXNet', file=sys.stderr)\nsys.exit(3)\n")
+    with pytest.raises(MxoptError, match=r"to count: it ended with exit status 3$"):
+        tune.steps_a_second(str(path), [], {}, 1)
+    path.write_text("import os\nos.abort()\n")
+    with pytest.raises(MxoptError, match="it was ended by SIGABRT"):
+        tune.steps_a_second(str(path), [], {}, 1)
+
+
 def test_a_script_that_is_not_there(tmp_path):
     with pytest.raises(DeviceError, match="there is no script"):
         tune.tune(str(tmp_path / "no.py"), [])
