@@ -82,4 +82,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or len(People(sys.argv[1])) < BATCH:
+        given = " ".join(sys.argv[1:]) or "nothing"
+        sys.exit(f"{given}: give a folder with PNGImages, {BATCH} or more .png, and PedMasks")
     main(sys.argv[1])

@@ -69,6 +69,16 @@ def test_a_script_is_the_base_and_a_few_lines(name):
     assert "mxopt" not in "".join(code(name)).replace("import mxopt", "", 1)
 
 
+@pytest.mark.parametrize("given", [[], ["/nosuch"]])
+def test_a_folder_without_photographs_is_named(given):
+    done = subprocess.run([sys.executable, str(FOLDER / "base.py"), *given],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1
+    wrong = given[0] if given else "nothing"
+    assert f"{wrong}: give a folder with PNGImages, 4 or more .png, and PedMasks" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "name",
