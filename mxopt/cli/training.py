@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 from mxopt.cli import commands
-from mxopt.cli.words import trained, whole
+from mxopt.cli.words import list_of_switches, trained, whole
 
 
 def add(command: Callable) -> None:
@@ -17,6 +18,12 @@ def add(command: Callable) -> None:
     """
     run = command("run", commands.run, "train a recipe once, in its own process")
     trained(run, "the plan, such as batch_size=8 epochs=4")
+    run.formatter_class = argparse.RawDescriptionHelpFormatter
+    run.epilog = (
+        "switches of a plan; the first value is the default:\n"
+        f"{list_of_switches()}\n"
+        "`python -m pydoc mxopt.core.plan.Plan` says what each does."
+    )
     run.add_argument(
         "--record",
         type=Path,
@@ -81,7 +88,11 @@ def add(command: Callable) -> None:
         "again", commands.again, "repeat a recorded run, and print the old and the new figures"
     )
     again.add_argument(
-        "old", type=Path, metavar="RECORD", help="such as 8_2/levers/static-01.jsonl"
+        "old",
+        type=Path,
+        metavar="RECORD",
+        help="such as 8_2/levers/static-01.jsonl; of a packed experiment the file and a run in it,"
+        " 8_2/levers.jsonl/static-01.jsonl",
     )
     again.add_argument("--record", type=Path, metavar="FILE", help="file for the new record")
 

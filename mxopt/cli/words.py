@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import shlex
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from mxopt.core.errors import MxoptError
+from mxopt.core.plan import Plan, choices
 
 
 def ended(run) -> int:
@@ -156,6 +158,18 @@ def trained(sub: argparse.ArgumentParser, switches: str) -> None:
         help=f"{switches}; the end of `mxopt run --help` lists all switches",
     )
     with_options(sub, "size=160")
+
+
+def list_of_switches() -> str:
+    """Return all switches of a plan with their values, one on each line."""
+    lines = []
+    for switch in dataclasses.fields(Plan):
+        values = " | ".join(choices(switch.name))
+        if "least" in switch.metadata:
+            kind = "a whole number" if switch.type.startswith("int") else "a number"
+            values = f"{kind} of at least {switch.metadata['least']}; default: {switch.default}"
+        lines.append(f"  {switch.name:20s} {values or f'default: {switch.default}'}")
+    return "\n".join(lines)
 
 
 def with_options(sub: argparse.ArgumentParser, such_as: str) -> None:

@@ -95,16 +95,35 @@ def read_run(path: str | os.PathLike) -> Run:
     Raises:
         RecordError: the file cannot be read or is damaged (see
             :func:`mxopt.core.records.read_run` and :func:`read_packed`), or the experiment has
-            no such run.
+            no such run, or no run of it is named.
     """
     path = Path(path)
     if not path.parent.is_file():
+        if _is_packed(path):
+            raise RecordError(f"{path} is a packed experiment; name a run in it, {_such_as(path)}")
         return records.read_run(path)
     found = itertools.chain(*read_packed(path.parent)[1].values())
     run = next((run for run in found if run.path == path), None)
     if run is None:
-        raise RecordError(f"{path.parent} holds no run {path.stem}")
+        raise RecordError(
+            f"{path.parent} holds no run {path.stem}; name one that it has, {_such_as(path.parent)}"
+        )
     return run
+
+
+def _is_packed(path: Path) -> bool:
+    """Return whether a file begins as a packed experiment does."""
+    try:
+        with path.open("rb") as file:
+            return event_of(file.readline())["event"] == "experiment"
+    except (OSError, ValueError):
+        return False
+
+
+def _such_as(path: Path) -> str:
+    """Return an example of a run in a packed experiment, and the names of its arms."""
+    arms = list(_description(path, next(_lines(path))[2])["arms"])
+    return f"such as {path}/{arms[0]}-01.jsonl (arms: {', '.join(arms)})"
 
 
 def joined(common: dict, rest: dict) -> dict:

@@ -54,7 +54,7 @@ def write(folder: str | Path) -> Path:
     """Write the page into a results folder and return its path.
 
     Raises:
-        RecordError: there are no run records in the folder, or one is damaged.
+        RecordError: there are no experiments in the folder, or one is damaged.
     """
     path = Path(folder) / NAME
     atomic.replace_text(path, page(folder))

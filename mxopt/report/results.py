@@ -11,6 +11,7 @@ from mxopt import measure, report
 from mxopt.core import atomic
 from mxopt.core.errors import RecordError
 from mxopt.measure import Experiment, find_experiments, read_experiment
+from mxopt.measure.files import DESCRIPTION as EXPERIMENT
 from mxopt.measure.files import packed_path, plots_folder
 from mxopt.measure.statistics import CONFIDENCE
 from mxopt.report import book, book_tables, heading, pairs, plots, ratio_plots
@@ -64,9 +65,21 @@ def read_experiments(folder: str | Path) -> list[tuple[Path, Experiment]]:
     """
     found = find_experiments(folder)
     if not found:
-        raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
+        raise none_found(folder)
     experiments = [(path, read_experiment(path)) for path in found]
     return sorted(experiments, key=lambda e: (e[0].parent.name, first_start(e[1]), e[1].name))
+
+
+def none_found(folder: str | Path) -> RecordError:
+    """Return the error for a folder without experiments.
+
+    Args:
+        folder: where they were looked for.
+    """
+    return RecordError(
+        f"there are no experiments below {folder}: folders with {EXPERIMENT}, as `make reproduce`, "
+        "`mxopt compare` and `mxopt ablate` write them; records of single runs are none"
+    )
 
 
 def pack(results: str | Path, destination: str | Path) -> list[Path]:
@@ -85,7 +98,7 @@ def pack(results: str | Path, destination: str | Path) -> list[Path]:
     results, destination = Path(results).absolute(), Path(destination).absolute()
     experiments = find_experiments(results)
     if not experiments:
-        raise RecordError(f"there are no run records below {results}")
+        raise none_found(results)
     root = results.parent if experiments == [results] else results
     packed = []
     try:

@@ -86,7 +86,7 @@ def test_what_a_long_run_adds_is_said_first(tmp_path, capsys, monkeypatch):
     assert reproduce.only_long(tmp_path / "in" / "8_1.ipynb") == []
     for long in (False, True):
         monkeypatch.setattr(reproduce, "execute", lambda *how: None)
-        with pytest.raises(RecordError, match="no run records"):
+        with pytest.raises(RecordError, match="no experiments below"):
             reproduce.reproduce("cpu", tmp_path / f"out-{long}", tmp_path / "in", long=long)
         said = capsys.readouterr().out
         assert ("only with LONG=1, in 8_2: A heading\n" in said) == (not long)

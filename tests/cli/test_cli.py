@@ -25,7 +25,7 @@ def test_run_trains_and_leaves_a_record(tmp_path, capsys):
         (["run", "toy:toy", "--option", "train"], "write NAME=VALUE"),
         (["run", "toy:toy", "precision=amp"], "precision='amp' needs a GPU"),
         (["run", "toy:toy", "devices=gpu:7"], "there is no gpu:7"),
-        (["report", "nowhere"], "no run records"),
+        (["report", "nowhere"], "no experiments below nowhere"),
         (["fetch", "imagenet"], "imagenet"),
     ],
 )

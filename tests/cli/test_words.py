@@ -101,6 +101,17 @@ def test_a_batch_script_needs_values_of_options(capsys):
     assert "--option 'size' is not understood; write NAME=VALUE" in capsys.readouterr().err
 
 
+def test_the_help_of_run_lists_every_switch(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    said = capsys.readouterr().out
+    for name in Plan().as_dict():
+        assert f"\n  {name} " in said
+    assert "no | yes | static | fused" in said
+    assert "a whole number of at least 1; default: 4" in said
+    assert "default: cpu:0" in said
+
+
 def test_numbers_of_arguments_have_limits():
     assert words.whole(1, 100)("100") == 100
     assert words.above_zero("1e-7") == 1e-7

@@ -1,6 +1,7 @@
 """A packed experiment that is damaged is refused, and the message gives the line."""
 
 import json
+import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -53,8 +54,11 @@ def test_runs_are_read_with_their_machine_and_their_own_steps(tmp_path):
 def test_one_run_is_read_by_its_name(tmp_path):
     path = write(tmp_path, LINES)
     assert read_run(path / "a-02.jsonl") == read_packed(path)[1]["a"][1]
-    with pytest.raises(RecordError, match=r"demo.jsonl holds no run a-03"):
+    such_as = re.escape(f", such as {path}/a-01.jsonl (arms: a, b)")
+    with pytest.raises(RecordError, match=r"demo.jsonl holds no run a-03; name one .*" + such_as):
         read_run(path / "a-03.jsonl")
+    with pytest.raises(RecordError, match=r"packed experiment; name a run in it" + such_as):
+        read_run(path)
     record = tmp_path / "a-02.jsonl"
     record.write_text("".join(json.dumps(line) + "\n" for line in LINES[-3:]))
     assert read_run(record).figures == read_run(path / "a-02.jsonl").figures

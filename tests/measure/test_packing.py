@@ -177,8 +177,12 @@ def test_one_experiment_is_packed_beside_its_folder_and_then_one_must_go(measure
 
 
 def test_nothing_to_pack_is_said(tmp_path, capsys):
-    assert main(["pack", str(tmp_path), str(tmp_path / "out")]) == 2
-    assert f"there are no run records below {tmp_path}" in capsys.readouterr().err
+    write_run(tmp_path, "before", 1)  # of `mxopt run`
+    for words in (["pack", tmp_path, tmp_path / "out"], ["verify", tmp_path], ["report", tmp_path]):
+        assert main(list(map(str, words))) == 2
+        said = capsys.readouterr().err
+        assert f"there are no experiments below {tmp_path}" in said
+        assert "records of single runs are none" in said
 
 
 def test_what_is_packed_is_not_measured_again(measured):

@@ -42,7 +42,7 @@ def test_the_book_is_compared_with_notebooks_of_the_chapter_only(tmp_path, noteb
 
 
 def test_the_page_is_written_on_demand(tmp_path, capsys):
-    with pytest.raises(RecordError, match="no run records"):
+    with pytest.raises(RecordError, match="no experiments below"):
         html.write(tmp_path)
     copy = Path(shutil.copytree(RECORDS / "8_1", tmp_path / "8_1"))
     assert main(["report", str(copy), "--html"]) == 0

@@ -150,7 +150,7 @@ def test_plots_show_every_run(experiment):
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
-    with pytest.raises(RecordError, match="no run records"):
+    with pytest.raises(RecordError, match="no experiments below"):
         results.page(tmp_path)
 
 

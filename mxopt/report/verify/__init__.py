@@ -24,6 +24,7 @@ from mxopt.core.errors import RecordError
 from mxopt.core.events import Seal
 from mxopt.core.records import Run
 from mxopt.measure import Experiment, find_experiments, read_experiment
+from mxopt.report import results
 from mxopt.report.verify import clocks, code, experiments, figures, pages, pictures
 
 
@@ -39,7 +40,7 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
         The problems; empty if there are none.
 
     Raises:
-        RecordError: there are no records.
+        RecordError: there are no experiments.
     """
     folder = Path(folder)
     found, problems = [], []
@@ -49,7 +50,7 @@ def verify(folder: str | Path, readme: str | Path | None = None) -> list[str]:
         except RecordError as error:
             problems.append(str(error))
     if not found and not problems:
-        raise RecordError(f"there are no run records below {folder}; run `make reproduce` first")
+        raise results.none_found(folder)
     for path, experiment in found:
         problems += _plans(path, experiment)
         if any(run.source for run in _runs(experiment)):
