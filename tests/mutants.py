@@ -43,6 +43,7 @@ CLOCK = "mxopt/methods/engine/clock.py"
 PROCESS = "mxopt/measure/process.py"
 CHILD = "mxopt/measure/__main__.py"
 PACKING = "mxopt/measure/packing.py"
+READING = "mxopt/measure/reading.py"
 FILES = "mxopt/measure/files.py"
 OPTIONS = "mxopt/measure/options.py"
 TEST_CLOCK = "tests/methods/engine/test_clock.py"
@@ -71,24 +72,26 @@ MUTANTS = [
            TEST_PROCESS),
     Mutant(PROCESS, '"MXOPT_OFFLINE": "1"', '"MXOPT_ONLINE": "1"', TEST_PROCESS),
     Mutant(PROCESS, "    RecordWriter(record).close()\n    record.unlink()\n", "", TEST_PROCESS),
-    Mutant(PROCESS, 'if done.status == "killed":\n        done = dataclasses.replace(done, '
-           'reason=f"{done.reason} ({_ending(child)})")', "if False:\n        pass", TEST_PROCESS),
+    Mutant(PROCESS, '    if done.status == "killed":\n        killed_by',
+           "    if False:\n        killed_by", TEST_PROCESS),
     Mutant(PROCESS, "    check_options(workload, options or {})\n", "", TEST_PROCESS),
     Mutant(CHILD, "            methods.check_environment(plan)\n", "", TEST_PROCESS),
     Mutant(CHILD, 'end_with_parent(job.pop("parent"))', 'job.pop("parent")', TEST_PROCESS),
     Mutant(CHILD, "machine.environment(methods.environment(plan))", "machine.environment()",
            TEST_PROCESS),
-    Mutant(CHILD, 'status, reason = "diverged", str(error)', 'status, reason = "ok", ""',
+    Mutant(CHILD, 'status, reason, error_class = "diverged", str(error)',
+           'status, reason, error_class = "ok", ""',
            f"{TEST_PROCESS} tests/train/test_divergence.py"),
-    Mutant(CHILD, 'status, reason = "refused", str(error)', 'status, reason = "ok", str(error)',
+    Mutant(CHILD, 'status, reason, error_class = "refused", str(error)',
+           'status, reason, error_class = "ok", str(error)', TEST_PROCESS),
+    Mutant(CHILD, 'status, error_class = "failed", type', 'status, error_class = "refused", type',
            TEST_PROCESS),
-    Mutant(CHILD, 'status, reason = "failed", f', 'status, reason = "refused", f', TEST_PROCESS),
     # Packing.
-    Mutant(PACKING, "runs.sort(key=lambda run: run[1])", "runs.sort(key=lambda run: run[0])",
-           TEST_PACKING),
+    Mutant(PACKING, "runs.sort(key=lambda run: (run[1], started[run[2]]))",
+           "runs.sort(key=lambda run: run[0])", TEST_PACKING),
     Mutant(PACKING, "        if being_written(file):", "        if False:", TEST_PACKING),
     Mutant(PACKING, "    if path.exists():", "    if False:", TEST_PACKING),
-    Mutant(PACKING, "if missing := set(range(1, len(own) + 1)) - own.keys():",
+    Mutant(READING, "if missing := set(range(1, len(records) + 1)) - records.keys():",
            "if missing := set():", TEST_PACKING),
     Mutant(PACKING, "        _check_same(experiment, read_experiment(path))",
            "        pass", TEST_PACKING),
