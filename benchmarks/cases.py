@@ -40,13 +40,10 @@ STEPS = {
             "threads": THREADS,
             "static": STATIC,
             "optimized": {"graph_rewrites": "usual"},
-            "updates": {"aggregation": 1},  # costs nothing; alone not shown to help a whole step
             "copies": SERIAL,
             "kernels": {"graph_rewrites": "usual+fewer_products+plain_layout"},
             "fused-updates": FUSED,
-            # Both for memory, which is not to be above the peer's.
-            "released": {"gradients": "released"},
-            "returned": {"allocator": "return"},
+            "returned": {"allocator": "return"},  # for memory, not to be above the peer's
         },
         "dropped": {"huge": {**HUGE, "hybridize": "yes"}},
         "peer": "ResNetDeepLab",
@@ -156,7 +153,7 @@ ALONE = {
         "title": "The same ResNet-50, its parameters updated four in a call and one by one",
         "case": "resnet",
         "base": {"updates": "mxnet"},
-        "changes": {"four": {"aggregation": None}, "one": {}},
+        "changes": {"four": {}, "one": {"aggregation": 1}},
         "peers": {},
         "headline": "four",
     },
@@ -177,7 +174,9 @@ ALONE = {
     "resnet-gradients": {
         "title": "The same ResNet-50, the memory of its gradients kept and released",
         "case": "resnet",
-        "changes": {"kept": {"gradients": "kept"}, "released": {}},
+        # Fused updates wait for the whole backward pass, after which all gradients exist.
+        "base": {"updates": "mxnet", "aggregation": 1},
+        "changes": {"kept": {}, "released": {"gradients": "released"}},
         "peers": {},
         "headline": "kept",
     },
