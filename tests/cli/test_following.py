@@ -42,17 +42,23 @@ def test_what_was_done_before_an_interruption_took_no_time():
     assert progress.left() == 10.0
 
 
+def shows(terminal, text):
+    """Wait until a terminal shows a text."""
+    deadline = time.monotonic() + 20
+    while text not in terminal.getvalue():
+        assert time.monotonic() < deadline, f"{text!r} is not in {terminal.getvalue()!r}"
+        time.sleep(0.01)
+
+
 def test_a_terminal_shows_the_record_that_is_being_written(tmp_path, monkeypatch):
     monkeypatch.setattr(following, "EVERY", 0.01)
     terminal, record = Terminal(), tmp_path / "run.jsonl"
     with following.shown(record, 2, terminal), RecordWriter(record) as writer:
+        shows(terminal, "starting")
         writer.begin("a:b", {}, {})
         writer.write("setup")
         writer.write("epoch", epoch=0)
-        deadline = time.monotonic() + 20
-        while "epoch 2 of 2" not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert "starting" in terminal.getvalue()
+        shows(terminal, "epoch 2 of 2")
     assert "50 %" in terminal.getvalue()
     assert "epoch 2 of 2, about 0 s left" in terminal.getvalue()
 
