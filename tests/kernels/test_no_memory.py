@@ -12,7 +12,7 @@ if not kernels.available():
 
 
 def test_scores_that_memory_cannot_hold_are_refused():
-    words = 3_000_000  # 9e12 scores
+    words = 8_000_000  # 64e12 scores: more bytes than a process of Linux has addresses for
     projected, ones = nd.ones((1, words, 3)), nd.ones(operators.DRAWS)
     with pytest.raises(mx.MXNetError, match="alloc"):
         operators.self_attention(nd, projected, nd.array([words]), ones).wait_to_read()
