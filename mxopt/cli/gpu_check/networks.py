@@ -7,12 +7,26 @@ import numpy as np
 from mxnet import autograd, nd
 
 from mxopt import recipes
-from mxopt.cli.gpu_check.parts import SENTENCES, SMALL
 from mxopt.core.plan import Plan
 from mxopt.methods.data_parallel import parallel
 from mxopt.methods.input_pipeline.loading import one_sample
 from mxopt.train import initial
 from mxopt.train.setup import seed_everything
+
+# Options of the recipes that are trained to be compared.
+SMALL = {"recipe": "segmentation", "network": "tiny", "size": 64, "limit": 16}
+SENTENCES = {
+    "recipe": "translation",
+    "stand_in": True,
+    "limit": 200,
+    "vocabulary": 400,
+    "layers": 1,
+    "units": 32,
+    "hidden": 64,
+    "heads": 4,
+    "scored": 4,
+    "beam": 1,
+}
 
 # Operators whose inputs are never float16, because AMP and the recipes keep them in float32.
 FLOAT32_ONLY = ("cast", "Cast", "amp_cast", "amp_multicast", "one_hot", "Embedding", "take")

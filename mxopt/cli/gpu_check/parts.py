@@ -31,19 +31,6 @@ __all__ = [
 # Largest relative differences that rounding explains. An A100 multiplies float32 matrices in TF32,
 # with ten bits after the point, unless NVIDIA_TF32_OVERRIDE=0.
 TOLERANCE = {"float32": 5e-3, "float16": 3e-2}
-SMALL = {"recipe": "segmentation", "network": "tiny", "size": 64, "limit": 16}
-SENTENCES = {
-    "recipe": "translation",
-    "stand_in": True,
-    "limit": 200,
-    "vocabulary": 400,
-    "layers": 1,
-    "units": 32,
-    "hidden": 64,
-    "heads": 4,
-    "scored": 4,
-    "beam": 1,
-}
 
 
 def libraries(quick: bool) -> tuple[str, list[dict]]:
@@ -212,6 +199,7 @@ def copies(quick: bool) -> tuple[str, list[dict]]:
 
 def resume(quick: bool) -> tuple[str, list[dict]]:
     """Kill a run after its first checkpoint, continue it, and compare it with a whole run."""
+    from mxopt.cli.gpu_check.networks import SMALL
     from mxopt.core.records import read_run
 
     words = [f"{name}={value}" for name, value in SMALL.items() if name != "recipe"]
