@@ -96,9 +96,8 @@ def search(
         direction="minimize" if objective.endswith("_loss") else "maximize",
         load_if_exists=True, pruner=_pruner(optuna, pruner, plan.epochs),
     )  # fmt: skip
-    ranges = {name: str(one) for name, one in space.items()}
-    asked_for = {"plan": plan.as_dict(), "options": base, "space": ranges, "objective": objective,
-                 "pruner": pruner}  # fmt: skip
+    ranges = {f"range of {name}": str(values) for name, values in space.items()}
+    asked_for = {**plan.as_dict(), **base, **ranges, "objective": objective, "pruner": pruner}
     _check_same(study, json.loads(json.dumps(asked_for)), folder)
     states = optuna.trial.TrialState
     for left in study.get_trials(states=(states.RUNNING,)):
@@ -144,24 +143,15 @@ def _check_same(study, asked_for: dict, folder: Path) -> None:
     # Studies of version 0.2 and before do not say what they are of.
     known = study.user_attrs.get(ASKED, asked_for)
     differing = [
-        f"{name}={_at(known, where, name)!r} instead of {_at(asked_for, where, name)!r}"
-        for where in ("plan", "options", "space")
-        for name in {**known[where], **asked_for[where]}
-        if _at(known, where, name) != _at(asked_for, where, name)
-    ] + [
-        f"{name}={known[name]!r} instead of {asked_for[name]!r}"
-        for name in ("objective", "pruner")
-        if known[name] != asked_for[name]
+        f"{name}={known.get(name)!r} instead of {asked_for.get(name)!r}"
+        for name in {**known, **asked_for}
+        if known.get(name) != asked_for.get(name)
     ]
     if differing:
         raise RecordError(
             f"{folder} has another search, with {', '.join(differing)}; choose another folder"
         )
     study.set_user_attr(ASKED, asked_for)
-
-
-def _at(search: dict, where: str, name: str):
-    return search[where].get(name)
 
 
 def told_bad(run: Run) -> bool:

@@ -127,8 +127,11 @@ def test_failures_in_a_row_end_a_search_that_had_good_trials(tmp_path, in_proces
         ({"options": {"train": 30}}, "train=None instead of 30"),
         ({"objective": "validation_loss"}, "objective='validation_accuracy' instead of"),
         ({"pruner": "median"}, "pruner='none' instead of 'median'"),
-        ({"space": {"learning_rate": Range.parse("float:1e-4:1:log")}}, "learning_rate=.*1e-05"),
-        ({"space": {"momentum": Range.parse("float:0:0.9")}}, "momentum=None instead of"),
+        (
+            {"space": {"learning_rate": Range.parse("float:1e-4:1:log")}},
+            "range of learning_rate=.*1e-05",
+        ),
+        ({"space": {"momentum": Range.parse("float:0:0.9")}}, "range of momentum=None instead of"),
     ],
 )
 def test_another_search_in_the_same_folder_is_refused(tmp_path, in_process, how, says):
