@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import mxnet as mx
@@ -74,8 +75,7 @@ class HostLoader:
         self._sampler = EpochSampler(len(dataset), shuffle, plan.seed)
         starts = range(0, len(dataset), plan.batch_size)
         self._sizes = [min(plan.batch_size, len(dataset) - start) for start in starts]
-        batches = gluon.data.BatchSampler(self._sampler, plan.batch_size, "keep")
-        self._batches = ShareSampler(batches, share)
+        self._batches = self._batched(self._sampler)
         if plan.num_workers:
             samples = min(plan.batch_size, len(dataset))
             check_shared_memory(samples * host.sample_bytes(dataset[0]), under_way(plan))
@@ -92,9 +92,11 @@ class HostLoader:
         if count and ours:
             working, finish = workers.Workers(dataset, count), self._finish
             if not getattr(finish, "reads_at_once", False) or self._contexts != [mx.cpu()]:
-                return lambda: working.load(batches, ahead)
+                return lambda: working.load(batches, ahead, following=self._following())
             self._finish = None  # done by the loader
-            return lambda: working.load(batches, ahead, lambda batch: finish(*batch))
+            return lambda: working.load(
+                batches, ahead, lambda batch: finish(*batch), self._following()
+            )
         if count:
             loader = gluon_workers.GluonWorkers(dataset, batches, count, ahead, **pinned)
         else:
@@ -103,6 +105,18 @@ class HostLoader:
                 dataset, batch_sampler=batches, batchify_fn=batchify, **pinned
             )
         return lambda: iter(loader)
+
+    def _batched(self, sampler: EpochSampler) -> ShareSampler:
+        """Return a sampler of this process's part of the batches of an epoch."""
+        return ShareSampler(gluon.data.BatchSampler(sampler, self._batch_size, "keep"), self._share)
+
+    def _following(self) -> Iterator:
+        """Yield the sample numbers of the next epoch's batches if it is a training epoch.
+
+        The other splits may not be read again, and what was loaded of them would be lost.
+        """
+        if self._sampler.shuffled:
+            yield from self._batched(copy.copy(self._sampler))  # its epoch is not begun
 
     @property
     def epoch(self) -> int:

@@ -17,16 +17,17 @@ class EpochSampler(gluon.data.Sampler):
         seed: seed of the orders.
 
     Attributes:
+        shuffled: as ``shuffle``.
         epoch: number of the next epoch, from 0.
         skipped: number of its first indices to skip.
     """
 
     def __init__(self, length: int, shuffle: bool, seed: int):
-        self._length, self._shuffle, self._seed = length, shuffle, seed
+        self._length, self.shuffled, self._seed = length, shuffle, seed
         self.epoch = self.skipped = 0
 
     def __iter__(self):
-        order = epoch_order(self._length, self._shuffle, self._seed, self.epoch)[self.skipped :]
+        order = epoch_order(self._length, self.shuffled, self._seed, self.epoch)[self.skipped :]
         self.epoch, self.skipped = self.epoch + 1, 0
         return iter(order.tolist())
 

@@ -12,6 +12,8 @@ What they do otherwise than those of ``gluon.data.DataLoader``, by itself:
 - *the parent is killed*: Gluon's workers end after their current batch. Here they end at once.
 - *memory of a batch*: Gluon allocates new shared memory for every batch, which the kernel clears
   and both processes map. Here shared buffers are reused, and mapped once.
+- *between epochs*: Gluon's workers have nothing to do until the next epoch is asked for, which then
+  waits for its first batch. Here they can be told what will be asked for.
 
 Every worker has its own pipe and a shared number that tells which sample it is loading. Workers are
 forked, which is unsafe after CUDA was initialised (apache/mxnet #18734).
@@ -30,6 +32,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from multiprocessing.connection import wait
 from multiprocessing.pool import ExceptionWithTraceback
 
@@ -59,7 +62,8 @@ class Workers:
     """
 
     def __init__(self, dataset, count: int, timeout: float = TIMEOUT):
-        self._timeout, self._ticket = timeout, 0
+        self._timeout, self._ticket, self._first = timeout, 0, 0
+        self._begun: tuple = 0, deque()  # of the next iteration, and how many were to be ahead
         self._received: dict = {}  # by ticket, batches that arrived before they were waited for
         self._shared: dict = {}  # by worker and slot, its memory, which is mapped only once
         self._at = memoryview(mmap.mmap(-1, 8 * count)).cast("q")
@@ -84,7 +88,11 @@ class Workers:
         self.close = multiprocessing.util.Finalize(self, _kill, [self._processes], exitpriority=10)
 
     def load(
-        self, batches: Iterable[list[int]], ahead: int, finish: Callable | None = None
+        self,
+        batches: Iterable[list[int]],
+        ahead: int,
+        finish: Callable | None = None,
+        following: Iterable[list[int]] = (),
     ) -> Iterator:
         """Yield a batch of arrays on ``mx.cpu()`` for each list of sample numbers, in order.
 
@@ -96,32 +104,52 @@ class Workers:
             finish: function of a batch, whose result is yielded; a copy if not given. Its arrays
                 are the workers' memory, which later batches overwrite: the function must have read
                 them when it returns.
+            following: the sample numbers of batches that will probably be asked for next. The first
+                ones are begun when all of ``batches`` are, and discarded if the next iteration
+                asks for others. It is read then, not now.
 
         Raises:
             DataError: a worker died or took too long; the message has the sample. All workers are
                 stopped.
             Exception: the data set or its transform raised it; it has the worker's traceback.
         """
-        pending: deque = deque()
-        slots = slots_each(len(self._pipes), ahead)
-        self._first, self._finish = self._ticket, finish or _copied
-        self._received.clear()
-        for samples in batches:
-            lap, number = divmod(self._ticket, len(self._pipes))
-            try:
-                # A worker that cannot send its batches receives no work, and both would wait.
-                while self._pipes[number].poll():
-                    self._take(number)
-                # The slot's old batch was received already, or its iteration was abandoned.
-                self._pipes[number].send((self._ticket, lap % slots, samples))
-            except (OSError, EOFError):
-                raise self._lost(number, samples) from None
-            pending.append((self._ticket, samples))
-            self._ticket += 1
+        self._finish = finish or _copied
+        batches, following = iter(batches), iter(following)
+        pending, first = self._continued(batches, ahead)
+        for samples in chain(first, batches):
+            pending.append(self._sent(samples, ahead))
             if len(pending) > ahead:
                 yield self._receive(*pending.popleft())
-        while pending:
+        for _ in range(len(pending)):
+            for samples in islice(following, 1):
+                pending.append(self._sent(samples, ahead))
             yield self._receive(*pending.popleft())
+        self._begun = ahead, pending
+
+    def _continued(self, batches: Iterator, ahead: int) -> tuple[deque, list]:
+        """Return the batches that were begun already, and otherwise those read to find it out."""
+        (before, begun), self._begun = self._begun, (0, deque())
+        first = list(islice(batches, len(begun)))
+        if before == ahead and first == [samples for _, samples in begun]:
+            return begun, []
+        self._first = self._ticket
+        self._received.clear()
+        return deque(), first
+
+    def _sent(self, samples: list[int], ahead: int) -> tuple[int, list[int]]:
+        """Have a worker make a batch, and return the batch's ticket and samples."""
+        ticket, (lap, number) = self._ticket, divmod(self._ticket, len(self._pipes))
+        slot = lap % slots_each(len(self._pipes), ahead)
+        try:
+            # A worker that cannot send its batches receives no work, and both would wait.
+            while self._pipes[number].poll():
+                self._take(number)
+            # The slot's old batch was received already, or its iteration was abandoned.
+            self._pipes[number].send((ticket, slot, samples))
+        except (OSError, EOFError):
+            raise self._lost(number, samples) from None
+        self._ticket += 1
+        return ticket, samples
 
     def _receive(self, ticket: int, samples: list[int]):
         number = ticket % len(self._pipes)

@@ -1,7 +1,10 @@
+import multiprocessing
+
 import mxnet as mx
 import numpy as np
 import pytest
 import toy
+from faults import within
 from mxnet import gluon, nd
 
 from mxopt import kernels
@@ -76,6 +79,25 @@ def test_what_comes_before_a_step_is_not_read(kind):
     loader.step = 2
     assert [batch.size for batch in loader] == [3]
     assert len(read) == 3
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_workers_begin_the_next_epoch_of_a_training_split(shuffle):
+    made = multiprocessing.Value("i")
+
+    def transform(image, label):
+        with made.get_lock():
+            made.value += 1
+        return toy.flat_transform(image, label)
+
+    plan = Plan(batch_size=4, num_workers=2, loader="shared_memory", prefetch=2)
+    loader = pipeline.make_loader(DATASET, transform, plan, [mx.cpu()], shuffle)
+    made.value = 0  # the first sample was looked at
+    epochs = [list(loader) for _ in range(2)]
+    assert within(5, lambda: made.value == 2 * 11 + (8 if shuffle else 0))
+    for epoch, other in zip(epochs, batches(Plan(batch_size=4), shuffle, epochs=2)[0]):
+        for mine, theirs in zip(together(epoch), together(other)):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("preprocess", choices("preprocess"))

@@ -30,6 +30,7 @@ def test_batches_come_in_order_pass_after_pass(ahead):
     left_early = watched.load(BATCHES, ahead)
     assert next(left_early).asnumpy()[0, 0] == 0
     assert loaded(watched, ahead) == BATCHES
+    assert not watched._received  # what was left is not kept
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 7])
@@ -56,6 +57,53 @@ def test_a_function_that_reads_at_once_gets_the_workers_own_memory(ahead):
         assert list(watched.load(BATCHES, ahead, first_column)) == BATCHES
     assert set(given) == {host.SHARED}
     assert loaded(watched) == BATCHES  # it is not kept for later passes
+
+
+class Counted(Sick):
+    """Counts how often each of its samples is loaded, in all processes."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = multiprocessing.Array("i", 12)
+
+    def __getitem__(self, index):
+        with self.counts.get_lock():
+            self.counts[index] += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 7])
+def test_what_follows_is_begun_before_it_is_asked_for_and_made_once(ahead):
+    samples = Counted()
+    watched = Workers(samples, 2)
+    for _ in range(2):
+        found = [
+            batch.asnumpy()[:, 0].tolist() for batch in watched.load(BATCHES, ahead, None, BATCHES)
+        ]
+        assert found == BATCHES
+    begun = min(ahead, 4) * 3
+    assert within(5, lambda: samples.counts[:] == [3] * begun + [2] * (12 - begun))
+    assert loaded(watched, ahead) == BATCHES
+    assert samples.counts[:] == [3] * 12
+    assert loaded(watched, ahead) == BATCHES
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 7])
+def test_what_was_begun_is_discarded_if_something_else_is_asked_for(ahead):
+    watched = Workers(Sick(), 2)
+    for expected in (BATCHES[::-1], BATCHES[:1], BATCHES[1:]):
+        list(watched.load(BATCHES, ahead, following=BATCHES))
+        assert [b.asnumpy()[:, 0].tolist() for b in watched.load(expected, ahead)] == expected
+
+
+def test_what_was_begun_is_discarded_if_fewer_batches_are_to_be_ahead():
+    """Otherwise more would be under way than there is memory for."""
+    watched, found = Workers(Sick(), 2), []
+    list(watched.load(BATCHES, 7, following=BATCHES))
+    for batch in watched.load(2 * BATCHES, 1):
+        time.sleep(0.02)  # until the workers have done all that was asked of them
+        found.append(batch.asnumpy()[:, 0].tolist())
+    assert found == 2 * BATCHES
 
 
 def test_memory_is_mapped_once_until_a_batch_has_another_shape():
