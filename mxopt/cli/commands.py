@@ -268,7 +268,8 @@ def _errata(page) -> list[str]:
     from mxopt.chapter import errata
     from mxopt.report.verify import pages
 
-    return pages.difference(page, errata.page) if page.exists() else []
+    again = "mxopt errata --write docs/errata.md"
+    return pages.difference(page, errata.page, again) if page.exists() else []
 
 
 def verify(chosen) -> int:

@@ -165,6 +165,12 @@ def test_a_changed_cell_of_a_table_is_seen(root):
     assert any("is not what the records give; run mxopt" in found for found in problems(root))
 
 
+def test_a_changed_page_of_errata_is_seen_with_the_command_that_writes_it(root, capsys):
+    (root / "docs" / "errata.md").write_text("# Errata\n", encoding="utf-8")
+    assert main(["verify", str(root / "docs" / "results"), "--readme", str(root / "README.md")])
+    assert "run mxopt errata --write docs/errata.md to write it again" in capsys.readouterr().out
+
+
 def test_a_missing_page_is_seen(root):
     (root / "docs" / "results" / results.PAGE).unlink()
     assert any("cannot be read" in found for found in problems(root))

@@ -47,11 +47,11 @@ def _repository(root: Path) -> list[str]:
     problems = prose.check(root)
     try:
         for path, text in cards.pages(root):
-            problems += difference(path, lambda text=text: text)
+            problems += difference(path, lambda text=text: text, "python -m mxopt.report.cards")
     except MxoptError as error:
         problems.append(str(error))
     for path, text in _benchmarks(root):
-        problems += difference(path, text)
+        problems += difference(path, text, "benchmarks.page.write(Path('benchmarks'))")
     return problems
 
 
@@ -67,12 +67,13 @@ def _benchmarks(root: Path) -> Iterator[tuple]:
     yield root / "benchmarks" / "README.md", lambda: page.text(root / "benchmarks" / "records")
 
 
-def difference(page: Path, compute) -> list[str]:
+def difference(page: Path, compute, again: str = "mxopt report") -> list[str]:
     """Return the first line in which a page differs from its computed text.
 
     Args:
         page: path of the page.
         compute: returns the text that it should have.
+        again: the command that writes it.
 
     Returns:
         One problem, or none.
@@ -88,4 +89,4 @@ def difference(page: Path, compute) -> list[str]:
     lines = zip(printed.splitlines(), computed.splitlines())
     number = next((n for n, (old, new) in enumerate(lines, 1) if old != new), None)
     where = f"line {number}" if number else "its end"
-    return [f"{page}: {where} is not what the records give; run mxopt report to write it again"]
+    return [f"{page}: {where} is not what the records give; run {again} to write it again"]
