@@ -107,7 +107,8 @@ def lines(experiment: Experiment, across: str, by):
 def curves(experiment: Experiment, event_figure: str = "train_loss"):
     """Plot a figure of epochs, and of the checks within them, against seconds of training.
 
-    The curves begin at step 0 where its score is recorded; a fixed target is a dashed line.
+    The curves begin at step 0 where its score is recorded; a fixed target is a dashed line. The arm
+    that repeats another one is left out: its curves would cover the other's.
 
     Args:
         experiment: the experiment.
@@ -115,6 +116,8 @@ def curves(experiment: Experiment, event_figure: str = "train_loss"):
     """
     figure, axes = new_axes(3.4)
     for index, (arm, runs) in enumerate(experiment.runs.items()):
+        if arm == experiment.again:
+            continue
         label = arm
         for run in runs:
             points = history(run, event_figure)

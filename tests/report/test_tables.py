@@ -149,6 +149,14 @@ def test_plots_show_every_run(experiment):
     assert list(lines.lines[0].get_ydata()) == [4.1, 2.0]
 
 
+def test_curves_do_not_cover_an_arm_by_its_repetition(experiment):
+    runs = {**experiment.runs, "fast-again": experiment.runs["fast"]}
+    arms = {**experiment.arms, "fast-again": experiment.arms["fast"]}
+    axes = plots.curves(replace(experiment, arms=arms, runs=runs, again="fast-again")).axes[0]
+    assert len(axes.lines) == 7
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["slow", "fast", "absent"]
+
+
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(RecordError, match="no experiments below"):
         results.page(tmp_path)
