@@ -19,6 +19,9 @@ def load(
 ) -> dict:  # fmt: skip
     """Read Penn-Fudan's training split through a loader, and train nothing.
 
+    The workers of mxopt's own loader begin an epoch while the one before it ends; PyTorch's begin
+    it when it is asked for, which its ``DataLoader`` has no option to change.
+
     Args:
         plan: determines where preprocessing runs, workers and batch size.
         write: called with the name and the fields of each event.
