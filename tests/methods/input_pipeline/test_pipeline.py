@@ -1,4 +1,5 @@
 import multiprocessing
+import time
 
 import mxnet as mx
 import numpy as np
@@ -94,7 +95,10 @@ def test_workers_begin_the_next_epoch_of_a_training_split(shuffle):
     loader = pipeline.make_loader(DATASET, transform, plan, [mx.cpu()], shuffle)
     made.value = 0  # the first sample was looked at
     epochs = [list(loader) for _ in range(2)]
-    assert within(5, lambda: made.value == 2 * 11 + (8 if shuffle else 0))
+    expected = 2 * 11 + (8 if shuffle else 0)
+    within(5, lambda: made.value >= expected)
+    time.sleep(0.3)  # so that more would have been made
+    assert made.value == expected
     for epoch, other in zip(epochs, batches(Plan(batch_size=4), shuffle, epochs=2)[0]):
         for mine, theirs in zip(together(epoch), together(other)):
             np.testing.assert_array_equal(mine, theirs)
