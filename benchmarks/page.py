@@ -59,7 +59,8 @@ library reaches in a plain matrix product on this machine. Work that a rewrite a
 counted; padding of sentences is not, except in records that have no arm `packed`."""
 ABOUT_FASTEST = """How many times faster mxopt's last arm is than the fastest peer [95 %], and its
 peak memory relative to that peer's, which is meant to be at most 1. Below, each processor's section
-names the arms."""
+names the arms. Of AMD's processors, family 25 is Zen 3 (EPYC 7003) with model 1 and Zen 4
+(EPYC 9004) with model 17; family 26, model 2 is Zen 5 (EPYC 9005)."""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
 that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The

@@ -44,7 +44,13 @@ class Estimate:
 class Ratio(Estimate):
     """How many times better the second of two arms is: a geometric mean; above 1 means better."""
 
-    digits = ".2f"
+    @property
+    def digits(self) -> str:
+        """Two decimals, or three or four if an end that is not 1 would be rounded to 1."""
+        for digits in (".2f", ".3f", ".4f"):
+            if all(end == 1 or float(format(end, digits)) != 1 for end in (self.low, self.high)):
+                return digits
+        return ".2f"
 
     @property
     def verdict(self) -> str:

@@ -88,7 +88,8 @@ def bounded(found: Ratio, bound: str) -> str:
     if not bound or found.pairs == 1:
         return f"{bound} {found}".lstrip()
     end = found.low if bound == "at least" else found.high
-    return f"{bound} {found.value:.2f} (95 %: {end:.2f}), n = {found.pairs}"
+    value, end = (format(number, found.digits) for number in (found.value, end))
+    return f"{bound} {value} (95 %: {end}), n = {found.pairs}"
 
 
 def history(run: Run, figure: str) -> list[tuple[float, float]]:

@@ -55,16 +55,18 @@ def _interval(axes, row: float, found: Ratio, color: str, **how) -> None:
 
 def _times_better(axes, names: list[str], title: str) -> None:
     """Finish a plot of ratios: the line at 1, and a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     shortest, longest = axes.get_xlim()
-    within = longest < 10 * shortest  # one decade needs labels in between, more have no place
-    axes.xaxis.set_minor_formatter("{x:g}" if within else "")
-    if not within:
+    if longest < 5 * shortest:  # too short for more than two of 0.5, 1, 2, 5, ...
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_formatter("")
     axes.set_yticks(range(len(names)), names, fontsize="small")
     axes.set_ylim(len(names) - 0.5, -0.8)
     axes.set_xlabel("times faster, with its 95 % interval")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxopt.measure import difference, ratio
-from mxopt.measure.statistics import interval
+from mxopt.measure.statistics import Ratio, interval
 
 EXPERIMENTS = 20_000
 
@@ -103,6 +103,22 @@ def test_one_pair_is_shown_without_an_interval():
     assert str(difference([0.5], [0.75])) == "+0.2500 (no interval), n = 1"
     assert str(ratio([3.0, 3.0], [2.0, 2.0])) == "1.50 [1.50, 1.50], n = 2"
     assert str(difference([0.5, 0.5], [0.25, 0.25])) == "-0.2500 [-0.2500, -0.2500], n = 2"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "shown"),
+    [
+        (1.25, 1.004, 1.5, "1.250 [1.004, 1.500]"),  # not [1.00, 1.50], which may contain 1 or not
+        (0.99, 0.98, 0.9998, "0.9900 [0.9800, 0.9998]"),
+        (1.02, 0.997, 1.04, "1.020 [0.997, 1.040]"),
+        (1.0, 1.0, 1.0, "1.00 [1.00, 1.00]"),  # such as equal numbers of steps
+        (1.1, 1.0, 1.2, "1.10 [1.00, 1.20]"),
+        (1.0, 0.999999, 1.000001, "1.00 [1.00, 1.00]"),
+        (1.0, 0.99, 1.01, "1.00 [0.99, 1.01]"),
+    ],
+)
+def test_an_end_of_a_ratio_is_not_rounded_to_1(value, low, high, shown):
+    assert str(Ratio(value, low, high, 6)) == f"{shown}, n = 6"
 
 
 @pytest.mark.parametrize("bad", [[math.nan], [0.0], [-1.0], [math.inf], []])
