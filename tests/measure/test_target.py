@@ -7,6 +7,8 @@ from mxopt import report
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.measure import Experiment, history, time_to_target
+from mxopt.measure.statistics import Ratio
+from mxopt.measure.target import bounded
 from mxopt.report import plots
 
 METRIC = "validation_mIoU"
@@ -128,6 +130,11 @@ def test_an_arm_that_misses_the_target_gives_a_bound(name):
     assert (found.missed, found.bound, found.ratio.low) == ((0, 1), "at most", 0)
     assert str(found) == "at most 0.25 (95 %: 0.25), n = 3"
     assert found.ratio.verdict == "slower"
+
+
+def test_the_end_of_a_bound_is_not_rounded_to_1():
+    shown = bounded(Ratio(1.2, 1.002, math.inf, 6), "at least")
+    assert shown == "at least 1.200 (95 %: 1.002), n = 6"
 
 
 def test_a_bound_of_one_pair_has_no_interval():
