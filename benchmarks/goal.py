@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arms import apart, exported, run_peer
-from benchmarks.cases import INTEL, KEEP, SERIAL, STATIC, THREADS
+from benchmarks.cases import FUSED, KEEP, SERIAL, STATIC, THREADS
 from benchmarks.given import COMPILE, LAST, TUNED
 from benchmarks.sizes import SIZES
 from mxopt import machine, measure
@@ -41,7 +41,9 @@ GOAL = {
         "optimized": {"graph_rewrites": "usual"},
         "batch-256": {"batch_size": 256, "learning_rate": 2e-3},
         "cosine": {"schedule": "cosine", "warmup_epochs": 0.2, "learning_rate": 3e-3},
-        "intel": INTEL,
+        "copies": SERIAL,
+        "kernel": {"graph_rewrites": "usual+pooled_convolution"},
+        "updates": FUSED,
     },
     "peers": {
         "eager": {},
@@ -52,16 +54,11 @@ GOAL = {
     },
     "headline": "tuned",
 }
-# One epoch with all levers but the last, by MXNet's operators, then by kernels, each added to those
-# before, beside all peers.
+# One epoch by MXNet's operators, then by kernels, each added to those before, beside all peers. An
+# arm has all levers up to the one named.
 EPOCH = {
     "title": "One epoch of Fashion-MNIST, batches of 256",
-    "base": {"epochs": 1, **SERIAL},
-    "changes": {
-        "operators": {},
-        "kernel": {"graph_rewrites": "usual+pooled_convolution"},
-        "updates": {"updates": "fused"},
-    },
+    "arms": {"operators": "copies", "kernel": "kernel", "updates": "updates"},
     "target": 1.3,
 }
 
@@ -174,10 +171,9 @@ def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
         repeats: number of runs of each arm.
         folder: folder of experiments.
     """
-    base, options = _one_epoch()
-    arms = _changed(base)
+    arms, options = _one_epoch()
     names = list(arms)
-    last = names[-1]
+    base, last = arms[names[0]], names[-1]
     own = dict.fromkeys(arms, options)
     for peer, given in GOAL["peers"].items():
         arms[peer], own[peer] = base, {**options, "peer": {"given": given}}
@@ -198,15 +194,15 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
         folder: folder of experiments.
     """
     own = SIZES[name]
-    base, options = _one_epoch()
+    plans, options = _one_epoch()
+    base, *_, last = plans.values()
     arms, arm_options, pairs = {}, {}, []
     for size, change in own["sizes"].items():
-        plan = base.replace(**change)
-        *_, arms[size] = _changed(plan).values()
-        arm_options[size] = options
+        arms[size], arm_options[size] = last.replace(**change), options
         for peer in own["peers"]:
             arm = f"{size}-{peer}"
-            arms[arm], arm_options[arm] = plan, {**options, "peer": {"given": GOAL["peers"][peer]}}
+            arms[arm] = base.replace(**change)
+            arm_options[arm] = {**options, "peer": {"given": GOAL["peers"][peer]}}
             pairs.append((arm, size))
     return measure.interleave(
         name, WORK, arms, arm_options=arm_options, repeats=repeats, folder=folder,
@@ -215,16 +211,8 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
     )  # fmt: skip
 
 
-def _changed(plan: Plan) -> dict[str, Plan]:
-    """Return a plan with the first of the changes, with the first two, and so on, by name."""
-    plans = {}
-    for name, change in EPOCH["changes"].items():
-        plans[name] = plan = plan.replace(**change)
-    return plans
-
-
-def _one_epoch() -> tuple[Plan, dict]:
-    """Return the plan and the options of an epoch with all levers but the last."""
-    arms, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, WORK)
-    before = list(arms)[-2]
-    return arms[before].replace(**EPOCH["base"]), options[before]
+def _one_epoch() -> tuple[dict[str, Plan], dict]:
+    """Return the plans of one epoch, by name of the arm, and their options."""
+    plans, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, WORK)
+    arms = {arm: plans[lever].replace(epochs=1) for arm, lever in EPOCH["arms"].items()}
+    return arms, options[next(iter(EPOCH["arms"].values()))]

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import sizes
 from benchmarks.cases import STEPS
-from benchmarks.goal import EPOCH, GOAL
+from benchmarks.goal import GOAL
 from benchmarks.parts import PARTS
 from benchmarks.sizes import SIZES
 from mxopt import measure
@@ -54,7 +54,7 @@ def test_the_networks_of_peers_grow_too(monkeypatch):
 
 @pytest.mark.parametrize("name", SIZES)
 def test_no_size_is_that_of_the_case(monkeypatch, name):
-    case = STEPS.get(SIZES[name].get("case"), {"plan": GOAL["plan"], "options": EPOCH["base"]})
+    case = STEPS.get(SIZES[name].get("case"), {"plan": GOAL["plan"], "options": {}})
     known = {**case.get("sizes", {}), **case["plan"], **case["options"]}
     if "case" not in SIZES[name]:
         known["batch_size"] = GOAL["levers"]["batch-256"]["batch_size"]
