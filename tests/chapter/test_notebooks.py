@@ -1,7 +1,8 @@
-"""The notebooks show MXNet's own lines: every call of the chapter, and short programs."""
+"""The notebooks show MXNet's own lines, in short programs, and their cells can be run again."""
 
 import ast
 import json
+import symtable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ CALLS = {
     "8_3": ("transformer_en_de_512", "NMTModel(", "FixedBucketSampler(", "corpus_bleu("),
 }
 MOST_LINES = {"8_1": 15, "8_2": 32, "8_3": 32}
+
+
+NOTEBOOKS = sorted([*CHAPTER.glob("*.ipynb"), *CHAPTER.parent.glob("guides/*.ipynb")])
 
 
 def code(name):
@@ -44,3 +48,28 @@ def test_programs_that_are_compared_are_short(name):
                 assert len([line for line in lines if line.strip()]) <= MOST_LINES[name], (
                     function.name
                 )
+
+
+def names(cell):
+    """Return the names that a cell assigns, that it imports, and that it reads from other cells."""
+    table = symtable.symtable("".join(cell["source"]), "cell", "exec")
+    own, read, tables = table.get_symbols(), set(), [table]
+    assigned = {each.get_name() for each in own if each.is_assigned()}
+    imported = {each.get_name() for each in own if each.is_imported()}
+    while tables:
+        inner = tables.pop()
+        read |= {each.get_name() for each in inner.get_symbols()
+                 if each.is_referenced() and (inner is table or each.is_global())}  # fmt: skip
+        tables += inner.get_children()
+    return assigned, imported, read - assigned - imported
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_cell_can_be_run_again_after_later_ones(path):
+    _, _, *cells = json.loads(path.read_text())["cells"]  # the second one installs, by the shell
+    cells = [names(cell) for cell in cells if cell["cell_type"] == "code"]
+    known = set()
+    for number, (assigned, imported, read) in enumerate(cells):
+        later = set().union(*(each[0] for each in cells[number + 1 :]))
+        assert not known & read & later, "read by a cell, and changed by a later one"
+        known |= assigned | imported
