@@ -146,13 +146,17 @@ def measured(last=0.92):
 def test_the_tables_have_both_times_what_changed_and_the_ratio():
     first, second = speedrun.ladder(measured(), "log.jsonl").rows
     assert first[1:4] == ["2026-01-02", "`01234567`", "as the guide begins"]
-    assert first[4:7] == ["8.5 s", "17 s", ""]
+    assert first[4:9] == ["8.5 s", "17 s", "", "", ""]
     assert second[3:6] == ["batch_size: 4 → 8", "4.25 s", "8.5 s"]
-    assert second[6].startswith("2.00 [2.00, 2.00]")
-    assert second[7:] == ["90.0%", "[quick](log.jsonl)"]
+    assert second[6:8] == ["2.00 [2.00, 2.00], n = 2"] * 2
+    assert second[8] == "1.00 [1.00, 1.00], n = 2"
+    assert second[9:] == ["90.0%", "[quick](log.jsonl)"]
     [peer] = speedrun.peers(measured()).rows
     assert peer[:4] == ["eager", "as installed", "6.38 s", "12.8 s"]
     assert peer[4].startswith("1.50 [1.50, 1.50]")
+    said = speedrun.whole(measured())
+    assert said.startswith("`quick` relative to `before`, times sooner: 2.00 [2.00, 2.00], n = 2;")
+    assert said.endswith("times fewer steps: 1.00 [1.00, 1.00], n = 2.")
 
 
 def test_the_same_arm_twice_is_shown_with_its_verdict():
@@ -173,6 +177,8 @@ def test_a_goal_that_was_missed_is_no_time():
     _, second = speedrun.ladder(measured(last=0.905), "log.jsonl").rows
     assert second[4:6] == ["4.25 s", "missed in 1 of 2"]
     assert "at most" in second[6]
+    assert "at most" not in second[7]
+    assert "at most" in second[8]
 
 
 def test_a_measurement_is_added_once(tmp_path, monkeypatch):
