@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks import given
 from benchmarks.cases import LAUNCH, LAUNCH_DROPPED, STEPS
 from mxopt import measure, report
 from mxopt.measure import Experiment, Ratio
@@ -44,18 +45,25 @@ def last_arm(experiment: Experiment) -> str:
     return [arm for arm in own_arms(experiment) if arm not in dropped][-1]
 
 
-def best_peer(experiment: Experiment) -> str | None:
+def best_peer(experiment: Experiment, settings_alone: bool = False) -> str | None:
     """Return the fastest peer: the one over which mxopt's last arm has the smallest advantage.
 
     The advantage is the ratio of paired runs. The best median is not used, because it may come from
     a moment when the machine was idle.
 
+    Args:
+        experiment: the experiment.
+        settings_alone: leave out the peers that are given more than :data:`given.SETTINGS`.
+
     Returns:
-        The name of the arm, or None if no peer was measured.
+        The name of the arm, or None if no such peer was measured.
     """
     last = last_arm(experiment)
-    ahead = {arm: experiment.ratio(last, arm) for arm in experiment.arms
-             if is_peer(experiment, arm)}  # fmt: skip
+    peers = [arm for arm in experiment.arms if is_peer(experiment, arm)]
+    if settings_alone:
+        has = {arm: given.of(experiment.arm_options[arm]["peer"]) for arm in peers}
+        peers = [arm for arm in peers if has[arm].keys() <= given.SETTINGS]
+    ahead = {arm: experiment.ratio(last, arm) for arm in peers}
     measured = {arm: ratio.value for arm, ratio in ahead.items() if ratio}
     return min(measured, key=measured.get, default=None)
 

@@ -49,6 +49,8 @@ CPU."""
 LAST = {"channels_last": True}
 TUNED = {"launcher": True, "huge_pages": True, "mkl_intel_kernels": True}
 COMPILE = {"compile": True}
+# What is set in PyTorch or its environment, without other lines in the training step.
+SETTINGS = {**LAST, **TUNED, **COMPILE}.keys()
 HALVES = {"accumulation": 2}
 
 IMAGE_PEERS = {

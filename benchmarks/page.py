@@ -61,6 +61,10 @@ ABOUT_FASTEST = """How many times faster mxopt's last arm is than the fastest pe
 peak memory relative to that peer's, which is meant to be at most 1. Below, each processor's section
 names the arms. Of AMD's processors, family 25 is Zen 3 (EPYC 7003) with model 1 and Zen 4
 (EPYC 9004) with model 17; family 26, model 2 is Zen 5 (EPYC 9005)."""
+ABOUT_SETTINGS = f"""Some of these peers have mxopt's own methods, written in PyTorch for this
+comparison: accumulation, a fused loss, shared dropout, no padding. Beside the fastest of the peers
+that have only {", ".join(f"`{each}`" for each in sorted(given.SETTINGS))}, which need no
+other lines in the training step:"""
 ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
 ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
 that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The
@@ -98,7 +102,7 @@ def text(folder: Path) -> str:
     parts = [ABOUT]
     if compared:
         parts += ["## Beside the fastest peer", f"![mxopt and PyTorch]({folder.name}/{PLOT})",
-                  ABOUT_FASTEST, str(_summary(known))]  # fmt: skip
+                  ABOUT_FASTEST, str(_summary(known)), *_settings_alone(known)]  # fmt: skip
     every = [found for row in compared.values() for found in row if found]
     parts += ["## What PyTorch is given", given.ALWAYS, given.legend(), str(given.table(every))]
     for home, experiments in known.items():
@@ -118,17 +122,32 @@ def _compared(known: dict[Path, dict[str, Experiment]]) -> dict[str, list[Experi
 
 def _summary(known: dict[Path, dict[str, Experiment]]) -> report.Table:
     """Return a table of every comparison with the fastest peer: a column for each processor."""
-    rows = [[_title(found), str(TARGETS.get(name, "")), *map(_cell, found)]
+    rows = [[_title(found), str(TARGETS.get(name, "")),
+             *(_cell(each, each and best_peer(each)) for each in found)]
             for name, found in _compared(known).items()]  # fmt: skip
     columns = ["what is trained or read", "target", *_names(known)]
     return report.Table(columns, rows)
 
 
-def _cell(found: Experiment | None) -> str:
-    """Return mxopt's speed and memory relative to the fastest peer, as a cell of a table."""
-    if not found:
+def _settings_alone(known: dict[Path, dict[str, Experiment]]) -> list[str]:
+    """Return a table beside the fastest peers that have settings alone, where others have more."""
+    rows = []
+    for name, found in _compared(known).items():
+        peers = [each and best_peer(each, settings_alone=True) for each in found]
+        fastest = [each and best_peer(each) for each in found]
+        if name in STEPS and any(peers) and peers != fastest:
+            cells = (_cell(each, peer) for each, peer in zip(found, peers))
+            rows.append([_title(found), *cells])
+    if not rows:
+        return []
+    return [ABOUT_SETTINGS, str(report.Table(["what is trained", *_names(known)], rows))]
+
+
+def _cell(found: Experiment | None, peer: str | None) -> str:
+    """Return mxopt's speed and memory relative to a peer, as a cell of a table."""
+    if not peer:
         return "not measured"
-    arm, peer = _arm(found), best_peer(found)
+    arm = _arm(found)
     ratio, memory = found.ratio(arm, peer), beside.memory_ratio(found, arm, peer)
     return f"{ratio}: {found.verdict(arm, peer)}" + f"; memory {memory:.2f}" * (memory > 0)
 

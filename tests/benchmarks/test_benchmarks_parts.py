@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import arms, beside, epochs, levers, page, parts, products, sizes
 from benchmarks.cases import EPOCHS, STEPS, TRIED
+from benchmarks.given import TUNED
 from benchmarks.levers import LEVERS
 from mxopt import measure, recipes
 from mxopt.core.errors import DeviceError
@@ -121,7 +122,7 @@ def epochs_found():
 
 def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
     assert beside.best_peer(epochs_found()) == "quick"
-    assert page._cell(epochs_found()).startswith("2.00")
+    assert page._cell(epochs_found(), "quick").startswith("2.00")
 
 
 def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
@@ -136,6 +137,40 @@ def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
     assert [cell.endswith("; memory 1.00") for cell in (*both, alone)] == [True, True, False]
 
 
+def case_found(name, own=4.0):
+    """Return an experiment with peers of settings alone, and one with a method of mxopt's."""
+    speeds = {"own": own, "eager": 1.0, "tuned": 2.0, "by-hand": 4.0}
+    gifts = {"eager": {}, "tuned": TUNED, "by-hand": {**TUNED, "unpadded": True}}
+    return measured(
+        name, {arm: {"per_second": speed} for arm, speed in speeds.items()},
+        {arm: {"peer": {"given": own}} for arm, own in gifts.items()},
+        figure="per_second", better="higher",
+    )  # fmt: skip
+
+
+def test_peers_with_settings_alone_have_a_line_where_a_rewritten_one_is_the_fastest(monkeypatch):
+    monkeypatch.setattr(page, "_machine", lambda known: ("m", []))
+    found = case_found("transformer")
+    assert beside.best_peer(found) == "by-hand"
+    assert beside.best_peer(found, settings_alone=True) == "tuned"
+    known = {Path("a"): {"transformer": found}, Path("b"): {"epochs": epochs_found()}}
+    about, table = page._settings_alone(known)
+    assert "`compile`, `huge_pages`" in about
+    [line] = [each for each in table.splitlines() if each.startswith("| T |")]
+    assert line.split(" | ")[1].startswith("2.00")
+    assert line.split(" | ")[2].startswith("not measured")
+    assert page._settings_alone({Path("b"): {"epochs": epochs_found()}}) == []
+
+
+def test_peers_that_all_have_more_than_settings_have_no_line_of_their_own(monkeypatch):
+    monkeypatch.setattr(page, "_machine", lambda known: ("m", []))
+    found = case_found("transformer")
+    options = {"by-hand": found.arm_options["by-hand"], "eager": {}, "tuned": {}}
+    found = dataclasses.replace(found, arm_options=options)
+    assert beside.best_peer(found, settings_alone=True) is None
+    assert page._settings_alone({Path("a"): {"transformer": found}}) == []
+
+
 def test_a_peer_of_better_quality_is_named_beside_the_speed():
     speeds = {"own": [2.0, 2.1, 2.0], "eager": [1.0, 1.0, 1.1]}
     runs = {arm: [Run(Path("x"), Plan(), "w", status="ok",
@@ -147,7 +182,7 @@ def test_a_peer_of_better_quality_is_named_beside_the_speed():
                        pairs=[("eager", "own")])  # fmt: skip
     said = "faster, test_mIoU lost"
     assert said in beside.verdict(found, "eager", None)
-    assert said in page._cell(found)
+    assert said in page._cell(found, "eager")
     assert said in sizes.parts([found])[1]
 
 
@@ -313,7 +348,7 @@ def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
     _, verdict, *notes = page._loader(found)
     assert "`workers` relative to the fastest peer (`torch`): 1.50" in verdict
     assert notes == [page.BUSY, page.SHORT]
-    assert page._cell(found).startswith("1.50")
+    assert page._cell(found, beside.best_peer(found)).startswith("1.50")
 
 
 def test_each_thing_that_launch_sets_has_its_line(monkeypatch):
