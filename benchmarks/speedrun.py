@@ -33,11 +33,13 @@ chosen before measuring, and are looked for ten times an epoch. Every run begins
 arms that are compared have the same ones, and the same order of images, in each pair of runs. The
 test accuracy is that at the end of the run. Batch size, learning rate and schedule were chosen in
 trainings of mxopt with a seed that is not measured, whose records were not kept; PyTorch is given
-the same ones. How much sooner an arm reaches 91 % is how much faster a step is, preparation of the
-images included, times how many steps fewer it needs; from `batch-256` on a step has four times as
-many images. A lever that does not change what is learned
-changes the second factor by rounding alone, and by chance: the accuracy crosses the goal one check
-earlier or later.
+the same ones.
+
+How many times sooner an arm reaches 91 % is the product of two ratios: how many times faster a step
+is, preparation of the images included, and how many times fewer steps it needs. From `batch-256` on
+a step has four times as many images. Levers that do not change what is learned still round
+differently, and the accuracy may cross the goal some checks earlier or later: look at the first
+ratio.
 
 Each row adds one change to the row before it, but for the last one, *A/A*: it repeats the arm of
 the row before, and shows the noise of the measurement. *Log* is the file with all events of the

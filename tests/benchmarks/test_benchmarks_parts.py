@@ -137,9 +137,9 @@ def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
     assert [cell.endswith("; memory 1.00") for cell in (*both, alone)] == [True, True, False]
 
 
-def case_found(name, own=4.0):
+def case_found(name):
     """Return an experiment with peers of settings alone, and one with a method of mxopt's."""
-    speeds = {"own": own, "eager": 1.0, "tuned": 2.0, "by-hand": 4.0}
+    speeds = {"own": 4.0, "eager": 1.0, "tuned": 2.0, "by-hand": 4.0}
     gifts = {"eager": {}, "tuned": TUNED, "by-hand": {**TUNED, "unpadded": True}}
     return measured(
         name, {arm: {"per_second": speed} for arm, speed in speeds.items()},
@@ -159,7 +159,7 @@ def test_peers_with_settings_alone_have_a_line_where_a_rewritten_one_is_the_fast
     [line] = [each for each in table.splitlines() if each.startswith("| T |")]
     assert line.split(" | ")[1].startswith("2.00")
     assert line.split(" | ")[2].startswith("not measured")
-    assert page._settings_alone({Path("b"): {"epochs": epochs_found()}}) == []
+    assert page._settings_alone({Path("b"): {"epochs": case_found("epochs")}}) == []
 
 
 def test_peers_that_all_have_more_than_settings_have_no_line_of_their_own(monkeypatch):

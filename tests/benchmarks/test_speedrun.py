@@ -107,14 +107,20 @@ def test_an_epoch_is_measured_switch_by_switch_and_beside_every_peer(monkeypatch
     assert set(found["pairs"]) == ours | {(peer, updates) for peer in peers}
 
 
-def reached(at, accuracy=0.92, status="ok"):
-    """A run that is at 90 % after ``at`` seconds and at 91 % after twice as many."""
+def reached(at, accuracy=0.92, status="ok", steps=9):
+    """A run that is at 90 % after ``at`` seconds and at 91 % after twice as many, and ``steps``."""
     events = [
         {"event": "environment", "cpu": {"model": "A processor", "logical_cores": 2}},
         {"event": "setup", "preprocessing_seconds": 0.0},
         {"event": "check", "step": 0, "seconds": 0.0, "validation_accuracy": 0.1},
         {"event": "check", "step": 5, "seconds": at, "validation_accuracy": 0.901},
-        {"event": "epoch", "step": 9, "seconds": 2 * at, "validation_accuracy": accuracy, "at": 90},
+        {
+            "event": "epoch",
+            "step": steps,
+            "seconds": 2 * at,
+            "validation_accuracy": accuracy,
+            "at": 90,
+        },
     ]
     return Run(
         Path("x"),
@@ -133,7 +139,7 @@ def measured(last=0.92):
     arms = {"before": Plan(), "quick": Plan(batch_size=8), "eager": Plan(batch_size=8)}
     runs = {
         "before": [reached(8.0), reached(9.0)],
-        "quick": [reached(4.0), reached(4.5, last)],
+        "quick": [reached(4.0, steps=18), reached(4.5, last, steps=18)],
         "eager": [reached(6.0), reached(6.75)],
     }
     return Experiment(
@@ -148,15 +154,15 @@ def test_the_tables_have_both_times_what_changed_and_the_ratio():
     assert first[1:4] == ["2026-01-02", "`01234567`", "as the guide begins"]
     assert first[4:9] == ["8.5 s", "17 s", "", "", ""]
     assert second[3:6] == ["batch_size: 4 → 8", "4.25 s", "8.5 s"]
-    assert second[6:8] == ["2.00 [2.00, 2.00], n = 2"] * 2
-    assert second[8] == "1.00 [1.00, 1.00], n = 2"
+    factors = [f"{value} [{value}, {value}], n = 2" for value in ("2.00", "4.00", "0.50")]
+    assert second[6:9] == factors
     assert second[9:] == ["90.0%", "[quick](log.jsonl)"]
     [peer] = speedrun.peers(measured()).rows
     assert peer[:4] == ["eager", "as installed", "6.38 s", "12.8 s"]
     assert peer[4].startswith("1.50 [1.50, 1.50]")
     said = speedrun.whole(measured())
     assert said.startswith("`quick` relative to `before`, times sooner: 2.00 [2.00, 2.00], n = 2;")
-    assert said.endswith("times fewer steps: 1.00 [1.00, 1.00], n = 2.")
+    assert said.endswith("times fewer steps: 0.50 [0.50, 0.50], n = 2.")
 
 
 def test_the_same_arm_twice_is_shown_with_its_verdict():
