@@ -171,12 +171,11 @@ def epoch(name: str, repeats: int, folder: Path) -> measure.Experiment:
         repeats: number of runs of each arm.
         folder: folder of experiments.
     """
-    arms, options = _one_epoch()
+    arms, own = _one_epoch()
     names = list(arms)
-    base, last = arms[names[0]], names[-1]
-    own = dict.fromkeys(arms, options)
+    first, last = names[0], names[-1]
     for peer, given in GOAL["peers"].items():
-        arms[peer], own[peer] = base, {**options, "peer": {"given": given}}
+        arms[peer], own[peer] = arms[first], {**own[first], "peer": {"given": given}}
     return measure.interleave(
         name, WORK, arms, arm_options=own, repeats=repeats, folder=folder, again=last,
         title=EPOCH["title"], figure="training_seconds", quality="test_accuracy", margin=0.01,
@@ -195,14 +194,14 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
     """
     own = SIZES[name]
     plans, options = _one_epoch()
-    base, *_, last = plans.values()
+    first, *_, last = plans
     arms, arm_options, pairs = {}, {}, []
     for size, change in own["sizes"].items():
-        arms[size], arm_options[size] = last.replace(**change), options
+        arms[size], arm_options[size] = plans[last].replace(**change), options[last]
         for peer in own["peers"]:
             arm = f"{size}-{peer}"
-            arms[arm] = base.replace(**change)
-            arm_options[arm] = {**options, "peer": {"given": GOAL["peers"][peer]}}
+            arms[arm] = plans[first].replace(**change)
+            arm_options[arm] = {**options[first], "peer": {"given": GOAL["peers"][peer]}}
             pairs.append((arm, size))
     return measure.interleave(
         name, WORK, arms, arm_options=arm_options, repeats=repeats, folder=folder,
@@ -212,7 +211,7 @@ def sizes(name: str, repeats: int, folder: Path) -> measure.Experiment:
 
 
 def _one_epoch() -> tuple[dict[str, Plan], dict]:
-    """Return the plans of one epoch, by name of the arm, and their options."""
+    """Return the plans and the options of one epoch, both by name of the arm."""
     plans, options = measure.ladder(Plan(**GOAL["plan"]), GOAL["levers"], {"checks": 1}, WORK)
     arms = {arm: plans[lever].replace(epochs=1) for arm, lever in EPOCH["arms"].items()}
-    return arms, options[next(iter(EPOCH["arms"].values()))]
+    return arms, {arm: options[lever] for arm, lever in EPOCH["arms"].items()}

@@ -37,9 +37,9 @@ the same ones.
 
 How many times sooner an arm reaches 91 % is the product of two ratios: how many times faster a step
 is, preparation of the images included, and how many times fewer steps it needs. From `batch-256` on
-a step has four times as many images. Levers that do not change what is learned still round
-differently, and the accuracy may cross the goal some checks earlier or later: look at the first
-ratio.
+a step has four times as many images. Arms that do not change what is learned still round
+differently, so that the accuracy may cross the goal some checks earlier or later: for these, only
+the time of a step says which is faster.
 
 Each row adds one change to the row before it, but for the last one, *A/A*: it repeats the arm of
 the row before, and shows the noise of the measurement. *Log* is the file with all events of the
@@ -179,8 +179,8 @@ def own(experiment: Experiment) -> list[str]:
 
 
 def _columns() -> list[str]:
-    factors = ("times sooner [95 %]", "of it: times faster a step", "of it: times fewer steps")
-    return [*(f"to {goal:.0%}" for goal in GOAL["goals"]), *factors]
+    goals = (f"to {goal:.0%}" for goal in GOAL["goals"])
+    return [*goals, "times sooner [95 %]", "of it: times faster a step", "of it: times fewer steps"]
 
 
 def _times(experiment: Experiment, arm: str) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 CHAPTER = Path(__file__).parents[2] / "ch08"
+NOTEBOOKS = sorted([*CHAPTER.glob("*.ipynb"), *CHAPTER.parent.glob("guides/*.ipynb")])
 # The calls that the chapter is about, which a reader looks for.
 CALLS = {
     "8_1": (
@@ -20,9 +21,6 @@ CALLS = {
     "8_3": ("transformer_en_de_512", "NMTModel(", "FixedBucketSampler(", "corpus_bleu("),
 }
 MOST_LINES = {"8_1": 15, "8_2": 32, "8_3": 32}
-
-
-NOTEBOOKS = sorted([*CHAPTER.glob("*.ipynb"), *CHAPTER.parent.glob("guides/*.ipynb")])
 
 
 def code(name):
@@ -71,5 +69,6 @@ def test_a_cell_can_be_run_again_after_later_ones(path):
     known = set()
     for number, (assigned, imported, read) in enumerate(cells):
         later = set().union(*(each[0] for each in cells[number + 1 :]))
-        assert not known & read & later, "read by a cell, and changed by a later one"
+        changed = known & read & later
+        assert not changed, f"a later cell assigns what code cell {number} reads: {changed}"
         known |= assigned | imported
