@@ -81,14 +81,13 @@ of a batch or of the data set, or constant memory if that content is the same at
 that of the process, including libraries and weights. Verdicts ignore differences of up to 5 %."""
 
 
-def parts(grown: list[Experiment], folder: str) -> list[str]:
-    """Return the page's paragraphs: the plot, then the table and verdict of every experiment.
+def parts(grown: list[Experiment]) -> list[str]:
+    """Return paragraphs: the plot, which is beside the page, then each experiment's table, verdict.
 
     Args:
         grown: the experiments.
-        folder: folder of the plot, as the page links to it.
     """
-    found = [ABOUT, f"![time and memory against size]({folder}/{PLOT})"]
+    found = [ABOUT, f"![time and memory against size]({PLOT})"]
     for each in grown:
         found += [f"**{each.title}**\n\n{table(each)}", verdict(each)]
     return found

@@ -1,44 +1,27 @@
-"""``benchmarks/README.md``, generated from the records."""
+"""The pages of the benchmarks, generated from the records: all processors, and one for each."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import (
-    beside,
-    ceilings,
-    given,
-    growth,
-    levers,
-    predict,
-    roofline,
-    roofline_plot,
-    sizes,
-)
-from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
-from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
-from benchmarks.goal import EPOCH
+from benchmarks import beside, given, growth, processor_page, roofline, roofline_plot
+from benchmarks.beside import best_peer
+from benchmarks.cases import ALONE, STEPS
+from benchmarks.processor_page import TARGETS, compared_arm
 from mxopt import report
 from mxopt.core import atomic
 from mxopt.measure import Experiment
-from mxopt.report import heading, plots, ratio_plots, results
+from mxopt.report import plots, ratio_plots, results
 
 PLOT = "peers.png"
-LADDERS = "ladders"  # within a processor's folder: experiments of every lever that are kept
 COMPARED = (*STEPS, *ALONE, "garments", "epochs", "loader")
-# How many times faster than the fastest peer mxopt is meant to be.
-TARGETS = {
-    **{name: case["target"] for name, case in STEPS.items()},
-    "garments": EPOCH["target"],
-    "loader": 1.5,
-}
 ABOUT = """# Benchmarks
 
-`mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page
-from `records/<processor>/`; no figure of ours is typed by hand. With its defaults, six runs of each
-arm, it takes about an hour on two cores; `make bench LONG=1` also measures every lever, whole
-epochs, loaders, other sizes, products by the BLAS, growth and the time of operators, and takes some
-hours.
+`mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page,
+and [one for each processor](#each-processor), from `records/<processor>/`; no figure of ours is
+typed by hand. With its defaults, six runs of each arm, it takes about an hour on two cores;
+`make bench LONG=1` also measures every lever, whole epochs, loaders, other sizes, products by the
+BLAS, growth and the time of operators, and takes some hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
@@ -58,36 +41,35 @@ the unmodified network's forward pass, as counted by PyTorch) divided by the hig
 library reaches in a plain matrix product on this machine. Work that a rewrite avoids is still
 counted; padding of sentences is not, except in records that have no arm `packed`."""
 ABOUT_FASTEST = """How many times faster mxopt's last arm is than the fastest peer [95 %], and its
-peak memory relative to that peer's, which is meant to be at most 1. Below, each processor's section
-names the arms. Of AMD's processors, family 25 is Zen 3 (EPYC 7003) with model 1 and Zen 4
-(EPYC 9004) with model 17; family 26, model 2 is Zen 5 (EPYC 9005)."""
+peak memory relative to that peer's, which is meant to be at most 1. [Each processor's
+page](#each-processor) names the arms. Of AMD's processors, family 25 is Zen 3 (EPYC 7003) with
+model 1 and Zen 4 (EPYC 9004) with model 17; family 26, model 2 is Zen 5 (EPYC 9005)."""
 ABOUT_SETTINGS = f"""Some of these peers have mxopt's own methods, written in PyTorch for this
 comparison: accumulation, a fused loss, shared dropout, no padding. Beside the fastest of the peers
 that have only {", ".join(f"`{each}`" for each in sorted(given.SETTINGS))}, which need no
 other lines in the training step:"""
-ABOUT_TRIED = "Each change alone, on top of mxopt's last arm."
-ABOUT_BLAS = """MXNet's `dot` and `batch_dot` call the OpenBLAS of 2021 in its wheel, or the library
-that `blas` puts in front of it: one product of matrices of 2048 rows, and 512 of 64 rows. The
-others have to be installed: `pip install mkl`, `apt-get install libopenblas0-pthread`."""
-ABOUT_GARMENTS = """The network of [the record](../docs/records/fashion_mnist.md), trained from new
-weights with its settings but for the number of epochs: preparation of the images, the epoch and the
-compilation of networks are timed, validation is not. (Kernels are compiled once for a machine.)"""
+ABOUT_EACH = """## Each processor
+
+All arms of both libraries with their time and memory, the ceiling, the effect of each lever, other
+sizes, predictions, and where the time goes:"""
 
 
 def write(folder: Path) -> Path:
-    """Write the page, and its plots among a folder's ``records``, and return the page's path."""
+    """Write the pages, and plots among a folder's ``records``, and return the first page's path."""
     home = folder / "records"
     known = _every(home)
     drawn = {home / PLOT: _beside_each_other(known)} if _compared(known) else {}
     for own, experiments in known.items():
-        if grown := _grown(experiments):
+        if grown := processor_page.grown(experiments):
             drawn[own / growth.PLOT] = growth.plot(grown)
         if "roofline" in experiments:
             drawn[own / roofline.PLOT] = roofline_plot.plot(experiments["roofline"])
     for path, figure in drawn.items():
         figure.savefig(path, dpi=plots.DPI, bbox_inches="tight")
-    atomic.replace_text(folder / "README.md", text(home))
-    return folder / "README.md"
+    written = pages(folder)
+    for path, text in written.items():
+        atomic.replace_text(path, text)
+    return next(iter(written))
 
 
 def processors(folder: Path) -> list[Path]:
@@ -95,18 +77,31 @@ def processors(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
-def text(folder: Path) -> str:
-    """Return the page's Markdown, computed from the records below a folder."""
-    known = _every(folder)
+def pages(folder: Path) -> dict[Path, str]:
+    """Return the pages by their paths, computed from a folder's ``records``.
+
+    Args:
+        folder: has the page of all processors; that of each is among its records.
+    """
+    known = _every(folder / "records")
+    each = {home / processor_page.PAGE: processor_page.text(own) for home, own in known.items()}
+    return {folder / "README.md": _overview(known, folder), **each}
+
+
+def _overview(known: dict[Path, dict[str, Experiment]], folder: Path) -> str:
+    """Return the page of all processors as Markdown."""
     compared = _compared(known)
     parts = [ABOUT]
     if compared:
-        parts += ["## Beside the fastest peer", f"![mxopt and PyTorch]({folder.name}/{PLOT})",
+        parts += ["## Beside the fastest peer", f"![mxopt and PyTorch](records/{PLOT})",
                   ABOUT_FASTEST, str(_summary(known)), *_settings_alone(known)]  # fmt: skip
+    links = [
+        f"- [{name}]({(home / processor_page.PAGE).relative_to(folder).as_posix()})"
+        for name, home in zip(_names(known), known)
+    ]
+    parts += [ABOUT_EACH, "\n".join(links)]
     every = [found for row in compared.values() for found in row if found]
     parts += ["## What PyTorch is given", given.ALWAYS, given.legend(), str(given.table(every))]
-    for home, experiments in known.items():
-        parts += _processor(experiments, f"{folder.name}/{home.name}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -147,7 +142,7 @@ def _cell(found: Experiment | None, peer: str | None) -> str:
     """Return mxopt's speed and memory relative to a peer, as a cell of a table."""
     if not peer:
         return "not measured"
-    arm = _arm(found)
+    arm = compared_arm(found)
     ratio, memory = found.ratio(arm, peer), beside.memory_ratio(found, arm, peer)
     return f"{ratio}: {found.verdict(arm, peer)}" + f"; memory {memory:.2f}" * (memory > 0)
 
@@ -155,7 +150,7 @@ def _cell(found: Experiment | None, peer: str | None) -> str:
 def _beside_each_other(known: dict[Path, dict[str, Experiment]]):
     """Plot every ratio to the fastest peer, those of all processors beside each other."""
     ratios = {
-        _title(row): [found and found.ratio(_arm(found), best_peer(found)) for found in row]
+        _title(row): [found and found.ratio(compared_arm(found), best_peer(found)) for found in row]
         for row in _compared(known).values()
     }
     title = "mxopt's last arm and the fastest PyTorch arm"
@@ -167,87 +162,7 @@ def _title(row: list[Experiment | None]) -> str:
 
 
 def _names(known: dict[Path, dict[str, Experiment]]) -> list[str]:
-    return [_machine(each)[0] for each in known.values()]
-
-
-def _machine(known: dict[str, Experiment]) -> tuple[str, list[str]]:
-    """Return the name of the processor, and lines about the machine."""
-    runs = [run for e in known.values() for arm in e.runs.values() for run in arm if run.events]
-    environment = runs[0].only("environment")
-    cpu = environment["cpu"]
-    versions = {run.figures["version"] for run in runs if "version" in run.figures}
-    lines = heading.machine(environment)
-    lines += [f"- **peer**: PyTorch {version}" for version in sorted(versions)]
-    return f"{cpu['model']}, {cpu['logical_cores']} cores", lines
-
-
-def _processor(known: dict[str, Experiment], folder: str) -> list[str]:
-    """Return the paragraphs on one processor.
-
-    Args:
-        known: its experiments by name.
-        folder: its folder, as the page links to it.
-    """
-    name, machine = _machine(known)
-    parts = [f"## {name}", "\n".join(machine)]
-    if measured := ceilings.among(known):
-        parts += ["### The ceiling", *ceilings.parts(measured)]
-    if "blas" in known:
-        parts += [f"### {known['blas'].title}", ABOUT_BLAS, str(report.comparison(known["blas"]))]
-    for case in STEPS:
-        if case in known:
-            found, peer = known[case], best_peer(known[case])
-            parts += [f"### {found.title}", str(beside.arms(found, ceilings.share(known, case)))]
-            if peer:
-                parts.append(beside.verdict(found, peer, TARGETS[case]))
-            parts += _levers(found, known.get(f"{LADDERS}/{case}"), folder)
-    for found in (known[name] for name in ALONE if name in known):
-        parts += [f"### {found.title}", str(beside.arms(found))]
-        if peer := best_peer(found):
-            parts.append(beside.verdict(found, peer, None))
-    if "garments" in known:
-        found = known["garments"]
-        parts += [f"### {found.title}", ABOUT_GARMENTS, str(beside.arms(found))]
-        if peer := best_peer(found):
-            parts.append(beside.verdict(found, peer, TARGETS["garments"]))
-    if "epochs" in known:
-        parts += [f"### {known['epochs'].title}", *beside.epochs(known["epochs"])]
-    if resized := [known[name] for name in sizes.SIZES if name in known]:
-        parts += ["### Other sizes", *sizes.parts(resized)]
-    if launched := [
-        known[name] for name in STEPS if name in known and list(LAUNCH)[-1] in known[name].arms
-    ]:
-        parts += ["### An unchanged script with `mxopt launch`",
-                  str(beside.launched(launched))]  # fmt: skip
-    if "loader" in known:
-        parts += [f"### {known['loader'].title}", *_loader(known["loader"])]
-    if predicted := [known[name] for name in predict.PREDICT if name in known]:
-        parts += ["### Predictions, in float32 and int8", predict.ABOUT]
-        for found in predicted:
-            parts += [f"#### {found.title}", *predict.parts(found)]
-    if grown := _grown(known):
-        parts += ["### Growth", *growth.parts(grown, folder)]
-    if "levers" in known:
-        parts += [f"### {known['levers'].title}", *levers.parts(known["levers"])]
-    if tried := [known[name] for name in TRIED if name in known]:
-        parts += ["### What else was tried", ABOUT_TRIED, str(beside.tried(tried))]
-    if "roofline" in known:
-        parts += ["### Time by operator, and its bound", *roofline.parts(known["roofline"], folder)]
-    return parts
-
-
-def _levers(found: Experiment, other: Experiment | None, folder: str) -> list[str]:
-    """Return the table of a case's levers, of another experiment of all of them if it exists."""
-    about = "The effect of each lever, added to those before it"
-    if other:
-        path = f"{folder}/{LADDERS}/{other.name}.jsonl"
-        about += f", in [an older experiment]({path}) that measured more of them"
-    return [f"{about}:", str(beside.ladder(other or found))]
-
-
-def _arm(found: Experiment) -> str:
-    """Return mxopt's arm that is compared with the peers."""
-    return (_reader if found.name == "loader" else last_arm)(found)
+    return [processor_page.name(each) for each in known.values()]
 
 
 def _every(folder: Path) -> dict[Path, dict[str, Experiment]]:
@@ -261,40 +176,3 @@ def _known(folder: Path) -> dict[str, Experiment]:
         (path.parent.relative_to(folder) / experiment.name).as_posix(): experiment
         for path, experiment in results.read_experiments(folder)
     }
-
-
-def _grown(known: dict[str, Experiment]) -> list[Experiment]:
-    return [known[name] for name in growth.GROWTH if name in known]
-
-
-BUSY = """In this record no arm of PyTorch has `one_thread`, which was faster in a later one: its
-second thread waits busily beside the workers. The ratios to PyTorch are thus too high."""
-# Records without the arm `kernels` are of three epochs, others of eight.
-SHORT = """In this record the median is of two later epochs, not seven, and in the first of them
-PyTorch's workers are still warming up. The ratios to PyTorch are thus too high."""
-
-
-def _loader(found: Experiment) -> list[str]:
-    peer, rows = best_peer(found), []
-    for arm in found.arms:
-        name = f"PyTorch, {arm}" if is_peer(found, arm) else f"mxopt, {arm}"
-        ratio = found.ratio(arm, peer) if peer and arm != peer else ""
-        memory = found.median(arm, "peak_memory_bytes") / MEBIBYTE
-        rows.append([name, report.number(found.median(arm)), str(ratio),
-                     report.number(found.median(arm, "first_epoch_seconds"), "s"),
-                     f"{memory:,.0f} MiB" if memory > 0 else ""])  # fmt: skip
-    columns = ["arm", "images per second, later epochs", f"times faster than {peer} [95 %]",
-               "first epoch, with preparation", "peak memory, without workers"]  # fmt: skip
-    table = str(report.Table(columns, rows, f"Medians; data: {report.data_kind(found)}."))
-    if not peer:
-        return [table]
-    verdict = beside.verdict(found, peer, TARGETS["loader"], _reader(found))
-    peers = (options["peer"] for options in found.arm_options.values() if options.get("peer"))
-    fair = any("one_thread" in given.of(each) for each in peers)
-    notes = [] if fair else [BUSY]
-    return [table, verdict, *notes, *([] if "kernels" in found.arms else [SHORT])]
-
-
-def _reader(found: Experiment) -> str:
-    """Return mxopt's last arm that reads every image in every epoch, as the peers do."""
-    return [arm for arm in own_arms(found) if found.arms[arm].preprocess == "lazy"][-1]

@@ -177,17 +177,16 @@ def counts_its_graph(experiment: Experiment, arm: str) -> bool:
     return not rewritten or any(name.startswith(KERNEL) for name in counted)
 
 
-def parts(experiment: Experiment, folder: str) -> list[str]:
-    """Return the paragraphs on an experiment.
+def parts(experiment: Experiment) -> list[str]:
+    """Return the paragraphs on an experiment, with its plot, which is beside the page.
 
     Args:
         experiment: an experiment of :func:`work`.
-        folder: folder of the plot, as the page links to it.
     """
     measured = [arm for arm in experiment.arms if not experiment.why_not(arm)]
     tables = [str(table(experiment, arm)) for arm in measured]
     return [
         ABOUT,
-        f"![Rates of operators under the roof of this machine]({folder}/{PLOT})",
+        f"![Rates of operators under the roof of this machine]({PLOT})",
         *tables,
     ]

@@ -32,7 +32,7 @@ CONTENTS = {
     "Use": [f"docs/{name}.md" for name in ("install", "guide", "reproducing", "gpu", "clusters")],
     "Findings": [
         *("docs/results/**/RESULTS.md", "docs/methods.md", "benchmarks/README.md"),
-        "docs/records/*.md",
+        *("benchmarks/records/*/README.md", "docs/records/*.md"),
         *("docs/errata.md", "docs/reliability.md"),
     ],
     "Reference": ["reference/mxopt/index", "docs/architecture.md", "data/README.md"],

@@ -3,8 +3,8 @@
 The variables are those that a plan's switches, such as ``cpu_threads``, ``copies``, ``allocator``
 and ``blas``, set for a measured run (:func:`mxopt.methods.environment`). MXNet reads them when it
 is loaded, so they are set first, and then the script replaces this process.
-``benchmarks/README.md`` has the effect of one thread for each core, of ``SWITCHES`` and of huge
-pages on an imperative training loop.
+The pages of the benchmarks (``benchmarks/records/*/README.md``) have the effect of one thread for
+each core, of ``SWITCHES`` and of huge pages on an imperative training loop.
 
 Variables that are already set stay as they are, and are printed. MXNet is made importable on
 current NumPy as well.

@@ -250,13 +250,22 @@ def sections(folder: str | Path) -> dict[str, dict[str, list[Experiment]]]:
 def headline(folder: str | Path) -> report.Table | str:
     """Return the README's tables (:func:`mxopt.report.pairs.headline`), one for each section.
 
-    A section's heading names the processor where only one of several was measured.
+    A section's heading names the processor where only one of several was measured. A guide's table
+    is folded: HTML's ``details``, which show it when they are clicked.
     """
     tables = {_on(name, found): pairs.headline(found) for name, found in sections(folder).items()}
     named = {section: table for section, table in tables.items() if table != pairs.NO_HEADLINE}
     if len(named) < 2:
         return next(iter(named.values()), pairs.NO_HEADLINE)
-    return "\n\n".join(f"### {section}\n\n{table}" for section, table in named.items())
+    return "\n\n".join(
+        f"### {section}\n\n{table if section.startswith(CHAPTER) else _folded(table)}"
+        for section, table in named.items()
+    )
+
+
+def _folded(table: report.Table) -> str:
+    pairs_of = f"{len(table.rows)} pair{'s' * (len(table.rows) > 1)}"
+    return f"<details>\n<summary>{pairs_of}</summary>\n\n{table}\n\n</details>"
 
 
 def _on(section: str, experiments: dict[str, list[Experiment]]) -> str:

@@ -1,10 +1,12 @@
 """The benchmarks' own parts, as far as they need no PyTorch."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import arms, page, products
+from benchmarks import arms, beside, page, products
 from benchmarks.cases import STEPS
 from benchmarks.exchange import export
 from benchmarks.growth import GROWTH
@@ -31,8 +33,22 @@ def test_every_figure_shown_has_its_runs():
 @pytest.mark.parametrize("name", CASES)
 def test_peers_start_from_scores_equal_to_ours(name):
     found = measure.read_experiment(RECORDS / name)
-    for arm in filter(lambda arm: page.is_peer(found, arm), found.arms):
+    for arm in filter(lambda arm: beside.is_peer(found, arm), found.arms):
         assert all(run.figures["difference"] < 1e-3 for run in found.runs[arm])
+
+
+def test_each_processor_has_a_page_that_the_first_one_leads_to(tmp_path):
+    own = tmp_path / "records" / "xeon"
+    own.mkdir(parents=True)
+    shutil.copy(RECORDS / CASES[0], own)
+    written = page.pages(tmp_path)
+    assert list(written) == [tmp_path / "README.md", own / "README.md"]
+    first, second = written.values()
+    title = measure.read_experiment(RECORDS / CASES[0]).title
+    assert "](records/xeon/README.md)" in first
+    assert f"| {title} |" in first
+    assert f"\n## {title}\n" in second
+    assert "](../../README.md)" in second
 
 
 def test_growth_names_cases_that_there_are():

@@ -9,7 +9,17 @@ from types import SimpleNamespace
 import mxnet as mx
 import pytest
 
-from benchmarks import arms, beside, epochs, levers, page, parts, products, sizes
+from benchmarks import (
+    arms,
+    beside,
+    epochs,
+    levers,
+    page,
+    parts,
+    processor_page,
+    products,
+    sizes,
+)
 from benchmarks.cases import EPOCHS, STEPS, TRIED
 from benchmarks.given import TUNED
 from benchmarks.levers import LEVERS
@@ -126,7 +136,7 @@ def test_the_fastest_peer_is_the_one_of_the_fewest_seconds():
 
 
 def test_a_comparison_has_a_row_and_a_processor_a_column(monkeypatch):
-    monkeypatch.setattr(page, "_machine", lambda known: (f"{len(known)} experiments", []))
+    monkeypatch.setattr(processor_page, "name", lambda known: f"{len(known)} experiments")
     known = {Path("a"): {"epochs": epochs_found()},
              Path("b"): {"epochs": epochs_found(), "loader": loader_found()}}  # fmt: skip
     table = page._summary(known)
@@ -149,7 +159,7 @@ def case_found(name):
 
 
 def test_peers_with_settings_alone_have_a_line_where_a_rewritten_one_is_the_fastest(monkeypatch):
-    monkeypatch.setattr(page, "_machine", lambda known: ("m", []))
+    monkeypatch.setattr(processor_page, "name", lambda known: "m")
     found = case_found("transformer")
     assert beside.best_peer(found) == "by-hand"
     assert beside.best_peer(found, settings_alone=True) == "tuned"
@@ -163,7 +173,7 @@ def test_peers_with_settings_alone_have_a_line_where_a_rewritten_one_is_the_fast
 
 
 def test_peers_that_all_have_more_than_settings_have_no_line_of_their_own(monkeypatch):
-    monkeypatch.setattr(page, "_machine", lambda known: ("m", []))
+    monkeypatch.setattr(processor_page, "name", lambda known: "m")
     found = case_found("transformer")
     options = {"by-hand": found.arm_options["by-hand"], "eager": {}, "tuned": {}}
     found = dataclasses.replace(found, arm_options=options)
@@ -345,9 +355,9 @@ def loader_found():
 
 def test_the_loaders_verdict_is_of_an_arm_that_reads_as_the_peer_does():
     found = loader_found()
-    _, verdict, *notes = page._loader(found)
+    _, verdict, *notes = processor_page._loader(found)
     assert "`workers` relative to the fastest peer (`torch`): 1.50" in verdict
-    assert notes == [page.BUSY, page.SHORT]
+    assert notes == [processor_page.BUSY, processor_page.SHORT]
     assert page._cell(found, beside.best_peer(found)).startswith("1.50")
 
 
@@ -417,11 +427,11 @@ def test_levers_are_shown_from_an_older_experiment_that_has_more_of_them():
         return measured("resnet", figures, figure="samples_per_second", better="higher")
 
     short, long = case(before=1.0, threads=2.0), case(before=1.0, threads=2.0, static=3.0)
-    about, table = page._levers(short, None, "records/x")
+    about, table = processor_page._levers(short, None)
     assert about == "The effect of each lever, added to those before it:"
     assert "| static |" not in table
-    about, table = page._levers(short, long, "records/x")
-    assert "(records/x/ladders/resnet.jsonl)" in about
+    about, table = processor_page._levers(short, long)
+    assert "(ladders/resnet.jsonl)" in about
     assert "| static |" in table
 
 

@@ -86,9 +86,9 @@ def test_the_page_shows_each_arm_and_its_plot():
     run = Run(Path("x"), Plan(), "w", status="ok", figures={**FIGURES, "seconds": 0.7})
     runs = {"one": [run], "two": [run], "failed": [dataclasses.replace(run, status="failed")]}
     found = Experiment("roofline", "w", plans, title="Operators", pairs=[], runs=runs)
-    about, picture, first, second = roofline.parts(found, "records/x")
+    about, picture, first, second = roofline.parts(found)
     assert "taken\n3 times" in about
-    assert picture.endswith("(records/x/roofline.png)")
+    assert picture.endswith("(roofline.png)")
     assert "| FullyConnected | 0.2 s | 33 % | 60 GFLOP/s | 0.12 s | arithmetic |" in first
     assert "| adam_update | 0.1 s | 17 % | none | none | not counted |" in second
     figure = roofline_plot.plot(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from mxopt.core.errors import MxoptError
@@ -48,23 +47,24 @@ def _repository(root: Path) -> list[str]:
     try:
         for path, text in cards.pages(root):
             problems += difference(path, lambda text=text: text, "python -m mxopt.report.cards")
+        for path, text in _benchmarks(root).items():
+            again = "benchmarks.page.write(Path('benchmarks'))"
+            problems += difference(path, lambda text=text: text, again)
     except MxoptError as error:
         problems.append(str(error))
-    for path, text in _benchmarks(root):
-        problems += difference(path, text, "benchmarks.page.write(Path('benchmarks'))")
     return problems
 
 
-def _benchmarks(root: Path) -> Iterator[tuple]:
-    """Yield the page of the benchmarks, which are a package of their own beside this one."""
+def _benchmarks(root: Path) -> dict[Path, str]:
+    """Return the pages of the benchmarks, which are a package of their own beside this one."""
     if not (root / "benchmarks" / "page.py").exists():
-        return
+        return {}
     sys.path.insert(0, str(root))
     try:
         page = importlib.import_module("benchmarks.page")
     finally:
         sys.path.remove(str(root))
-    yield root / "benchmarks" / "README.md", lambda: page.text(root / "benchmarks" / "records")
+    return page.pages(root / "benchmarks")
 
 
 def difference(page: Path, compute, again: str = "mxopt report") -> list[str]:
