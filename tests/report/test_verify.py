@@ -22,7 +22,7 @@ from mxopt.core.errors import RecordError
 from mxopt.core.plan import Plan
 from mxopt.measure import read_experiment
 from mxopt.report import plots, prose, results
-from mxopt.report.verify import code, verify
+from mxopt.report.verify import code, pages, verify
 
 README = Path(__file__).parents[2] / "README.md"
 RECORDS = README.parent / "docs" / "results"
@@ -103,6 +103,13 @@ def test_records_that_nobody_changed_hold(good, capsys):
 
 def test_what_the_repository_shows_holds(capsys):
     assert main(["verify", str(RECORDS), "--readme", str(README)]) == 0, capsys.readouterr().out
+
+
+def test_the_page_of_every_processor_of_the_benchmarks_is_compared():
+    folder = README.parent / "benchmarks"
+    each = list((folder / "records").glob("*/README.md"))
+    assert each
+    assert pages._benchmarks(README.parent).keys() == {folder / "README.md", *each}
 
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
