@@ -116,7 +116,7 @@ STEPS = {
 }
 
 PADDED = {"packed": False}
-# What makes MXNet's operators faster for MobileNetV2, and the kernels do not need.
+# The fastest settings of MobileNetV2 by MXNet's operators, which the kernels replace.
 OPERATORS = {
     "graph_rewrites": "usual",
     "space_to_batch": True,
@@ -189,7 +189,8 @@ ALONE = {
         "headline": "kept",
     },
     "mobilenet-kernels": {
-        "title": "The same MobileNetV2: MXNet's operators, space to batch, halves; and kernels",
+        "title": "The same MobileNetV2, by MXNet's operators with space to batch on halves of a "
+        "batch, and by kernels",
         "case": "mobilenet",
         "changes": {"operators": OPERATORS, "kernels": {}},
         "peers": {},

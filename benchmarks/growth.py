@@ -82,7 +82,7 @@ that of the process, including libraries and weights. Verdicts ignore difference
 
 
 def parts(grown: list[Experiment]) -> list[str]:
-    """Return paragraphs: the plot, which is beside the page, then each experiment's table, verdict.
+    """Return the page's paragraphs: the plot, then the table and verdict of every experiment.
 
     Args:
         grown: the experiments.

@@ -264,8 +264,9 @@ def headline(folder: str | Path) -> report.Table | str:
 
 
 def _folded(table: report.Table) -> str:
-    pairs_of = f"{len(table.rows)} pair{'s' * (len(table.rows) > 1)}"
-    return f"<details>\n<summary>{pairs_of}</summary>\n\n{table}\n\n</details>"
+    count = len(table.rows)
+    summary = f"{count} pair{'s' * (count > 1)}"
+    return f"<details>\n<summary>{summary}</summary>\n\n{table}\n\n</details>"
 
 
 def _on(section: str, experiments: dict[str, list[Experiment]]) -> str:
