@@ -17,13 +17,13 @@ class Row:
 
     Attributes:
         title: title of the experiment and names of the arms.
-        differs: what differs between them.
+        differing: what differs between them: ``{switch or option: (value before, value after)}``.
         cells: the cells *before*, *after*, *times better* and *verdict* of the pair's table.
         ratio: the ratio; None if there is none.
     """
 
     title: str
-    differs: str
+    differing: dict[str, tuple]
     cells: list[str]
     ratio: Ratio | None
 
@@ -43,7 +43,7 @@ def rows_of(experiment: Experiment, pairs: list[tuple[str, str]]) -> list[Row]:
         places = [table.columns.index(name) for name in report.PAIRS[2:]]
         for (baseline, arm), row in zip(experiment.compared(), table.rows):
             if (baseline, arm) in pairs:
-                differing = report.factors(experiment.factors(arm, baseline))
+                differing = experiment.factors(arm, baseline)
                 cells = [row[place] for place in places]
                 ratio = ratio_of(experiment, arm, baseline)
                 rows.append(Row(f"{about}: {baseline} → {arm}", differing, cells, ratio))
@@ -73,14 +73,36 @@ def headline(experiments: dict[str, list[Experiment]]) -> report.Table | str:
     named = {name: rows for name, rows in every.items() if rows}
     if len(named) > 1:
         rows = [
-            [title, next(filter(None, found)).differs, *map(_claim, found)]
+            [title, differs(dict(zip(named, found))), *map(_claim, found)]
             for title, *found in beside(named)
         ]
         columns = ["experiment", report.DIFFERS, *named]
     else:
-        rows = [[row.title, row.differs, *row.cells] for found in named.values() for row in found]
+        rows = [
+            [row.title, report.factors(row.differing), *row.cells]
+            for found in named.values()
+            for row in found
+        ]
         columns = ["experiment", *report.PAIRS[1:]]
     return report.Table(columns, rows).with_notes(report.DIFFERS) if rows else NO_HEADLINE
+
+
+def differs(rows: dict[str, Row | None]) -> str:
+    """Return what differs in a pair: on all processors, and what else on some of them.
+
+    Args:
+        rows: the pair's row on each processor; None where it was not measured.
+    """
+    differing = {name: row.differing.items() for name, row in rows.items() if row}
+    first, *others = differing.values()
+    common = dict(item for item in first if all(item in other for other in others))
+    only: dict[str, list[str]] = {}
+    for name, items in differing.items():
+        if more := dict(item for item in items if item not in common.items()):
+            only.setdefault(report.factors(more), []).append(name)
+    everywhere = [report.factors(common)] if common or not only else []
+    some = [f"on {' and '.join(names)} also {more}" for more, names in only.items()]
+    return "; ".join(everywhere + some)
 
 
 def held(experiments: dict[str, list[Experiment]]) -> report.Table:

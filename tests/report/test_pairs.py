@@ -85,6 +85,24 @@ def test_processors_stand_beside_each_other():
     assert pairs.headline(only).rows == alone.rows
 
 
+def test_what_differs_on_some_processors_only_is_said():
+    def row(**differing):
+        return pairs.Row("e", differing, [], None)
+
+    rate, few, fewer = {"rate": (1, 2)}, {"epochs": (4, 1)}, {"epochs": (3, 1)}
+    assert pairs.differs({"a": row(**rate), "b": None, "c": row(**rate)}) == "rate: 1 → 2"
+    assert pairs.differs({"a": row(**rate), "b": row(**rate, **few)}) == (
+        "rate: 1 → 2; on b also epochs: 4 → 1"
+    )
+    assert pairs.differs(
+        {"a": row(**rate, **few), "b": row(**rate, **fewer), "c": row(**rate, **few)}
+    ) == ("rate: 1 → 2; on a and c also epochs: 4 → 1; on b also epochs: 3 → 1")
+    assert pairs.differs({"a": row(**few), "b": row(**fewer)}) == (
+        "on a also epochs: 4 → 1; on b also epochs: 3 → 1"
+    )
+    assert pairs.differs({"a": row(), "b": row()}) == "nothing"
+
+
 def test_what_two_processors_say_stands_beside_a_third_that_did_not_measure_it():
     whole = experiment()
     few = replace(whole, arms={name: whole.arms[name] for name in ("slow", "better")})
