@@ -3,8 +3,9 @@
 A card is ``mxopt/methods/<name>/README.md``. Its front matter names the switches of the method. The
 method's measurements are all pairs of arms in the records that differ in these switches alone. They
 are written into the card; one of them is also written into ``docs/methods.md`` and the README: one
-on a data set before one on computed numbers, and of these one that was named as a headline before
-measuring before others; the first in the order of the records.
+on a data set before one on computed numbers; of these one whose first arm has the plan's
+defaults before one whose arms both use the method, in two ways; of these one that was named as a
+headline before measuring before others; the first in the order of the records.
 
     python -m mxopt.report.cards            # write the pages again
     python -m mxopt.report.cards --check    # compare them; status 1 if one is out of date
@@ -31,7 +32,7 @@ Every method is a folder below `mxopt/methods`; its card says how to use it, by 
 
 - **kind**: *exact* methods compute the same up to rounding, those that *change learning* make other updates and have to be judged by the score that is reached, *inference* methods work on a trained network.
 - **layer**: what is changed: the training program (*application*), what surrounds the process (*environment*), or how many devices and processes run it (*execution*).
-- **measured**: how many times better, with its 95 % interval, of a pair of arms that differs in this method's switches alone: on a data set if there is one, and of these the first that was named as a headline before measuring, or else the first in the records; the card has all of them.
+- **measured**: how many times better, with its 95 % interval, of a pair of arms that differs in this method's switches alone: on a data set if there is one; of these one that begins with the plan's defaults, not one between two ways to use the method, if there is one; and of these the first that was named as a headline before measuring, or else the first in the records. The card has all of them.
 
 """  # noqa: E501
 
@@ -104,7 +105,11 @@ def _first(card: Card, found: list[Measured], page: Path, short: bool) -> str:
     """Return the measurement that stands for a method, and how many more there are."""
     mine = own(card, found)
     known = [measured for measured in mine if measured.ratio]
-    first = min(known, key=lambda each: (each.computed, not each.named), default=None)
+    first = min(
+        known,
+        key=lambda each: (each.computed, not each.from_defaults(card), not each.named),
+        default=None,
+    )
     if short:
         return _brief(first, card)
     if first is None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mxopt import report
+from mxopt.core.plan import Plan
 from mxopt.measure import Experiment, Ratio
 from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
@@ -48,6 +49,17 @@ class Measured:
     def computed(self) -> bool:
         """Whether the pair reads no data set, as products of random matrices do not."""
         return report.data_kind(self.found) == "computed"
+
+    def from_defaults(self, card: Card) -> bool:
+        """Return whether a method's switches of the plan have their defaults in the first arm.
+
+        If not, both arms use the method, in two ways. Options of a recipe have no common default.
+
+        Args:
+            card: card of the method.
+        """
+        befores = {name: old for name, (old, _) in self.factors.items() if name in card.names}
+        return all(old == getattr(Plan(), name, old) for name, old in befores.items())
 
     @property
     def to_goal(self) -> list[str] | None:

@@ -194,6 +194,14 @@ def test_a_pair_named_beforehand_stands_for_a_method(tmp_path):
 
     assert shown().startswith("batch_size: 4 → 8: 2.00")
     assert shown(["four", "sixteen"]).startswith("batch_size: 4 → 16: 0.67")  # though it lost
+    # A pair that begins with the plan's defaults stands before a named one whose arms both use it.
+    found = Experiment("e", "w", plans, runs=runs, headline=[("eight", "sixteen")])
+    pairs[:] = [
+        Measured(found, tmp_path / "e.jsonl", *names)
+        for names in (("eight", "sixteen"), ("four", "sixteen"))
+    ]
+    [row] = cards.listing([halving], pairs, tmp_path / "page.md", short=True).rows
+    assert row[-1].startswith("batch_size: 4 → 16: 0.67")
     # One that reads data stands before one that was named and does not.
     read = {arm: [run(s, real), run(s, real)] for arm, s in (("four", 2.0), ("eight", 1.6))}
     on_data = Experiment("e", "w", {arm: plans[arm] for arm in read}, runs=read)
