@@ -77,6 +77,11 @@ def test_processors_stand_beside_each_other():
     assert [(row[0], row[-1]) for row in rows] == [
         ("Loading: slow → fast", "no"), ("Loading: slow → better", "yes"),
     ]  # fmt: skip
+    assert pairs.UNLIKE not in str(pairs.held(both))
+    other = replace(both["xeon"][0], arm_options={"fast": {"cold": True}})
+    rows = pairs.held({**both, "xeon": [other]})
+    assert [row[0] for row in rows.rows] == ["Loading: slow → fast †", "Loading: slow → better"]
+    assert "†: not the same switches" in str(rows)
     only = {"epyc": [experiment(**named)], "xeon": []}
     assert pairs.held(only).rows == []
     assert "On one processor only: 2 more," in str(pairs.held(only))
@@ -160,7 +165,7 @@ def test_every_processor_has_its_page(measured):
     results.write_page(measured)
     top = (measured / "RESULTS.md").read_text(encoding="utf-8")
     assert "[epyc](epyc/RESULTS.md)" in top
-    assert "| demo: slow → fast | 2.00 [2.00, 2.00], n = 2 | faster | 0.50" in top
+    assert "| demo: slow → fast † | 2.00 [2.00, 2.00], n = 2 | faster | 0.50" in top
     own = (measured / "xeon" / "RESULTS.md").read_text(encoding="utf-8")
     assert "slower" in own
     assert "faster" not in own.partition("## demo")[2].partition("## Comparison")[0]
