@@ -210,6 +210,23 @@ def test_a_pair_named_beforehand_stands_for_a_method(tmp_path):
     assert row[-1].startswith("batch_size: 4 → 8: 1.25")
 
 
+def test_a_pair_begins_with_the_defaults_of_the_methods_own_switches(tmp_path):
+    plans = {
+        "whole": Plan(batch_size=64),
+        "two": Plan(batch_size=32, grad_accumulation=2),
+        "four": Plan(batch_size=16, grad_accumulation=4),
+    }
+    found = Experiment("e", "w", plans, arm_options={"four": {"loss": "fused"}})
+    accumulation = card.read_card(write(tmp_path, GOOD.replace("half,", "grad_accumulation,")))
+
+    def begins(before, after):
+        return Measured(found, tmp_path / "e.jsonl", before, after).from_defaults(accumulation)
+
+    assert begins("whole", "two")  # batch_size, a companion, may have any value
+    assert begins("whole", "four")  # an option has no default
+    assert not begins("two", "four")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
