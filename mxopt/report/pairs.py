@@ -9,7 +9,7 @@ from mxopt import report
 from mxopt.measure import Experiment, Ratio, time_to_target
 
 NO_HEADLINE = "No experiment in these records named a headline pair before it was measured."
-UNLIKE = "†"  # marks pairs whose arms differ in other switches on some processor
+UNLIKE = "†"  # marks pairs whose arms differ in other switches or values on some processor
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def held(experiments: dict[str, list[Experiment]]) -> report.Table:
     """Return the table of the pairs with a ratio on two processors or more.
 
     The last column says whether those processors agree: on ratio and claim, on the direction of the
-    ratio only, or not. Pairs that do not differ in the same switches on all of them are marked.
+    ratio only, or not. Pairs for which what differs is not the same on all of them are marked.
 
     Args:
         experiments: the experiments of each processor.
@@ -124,7 +124,7 @@ def held(experiments: dict[str, list[Experiment]]) -> report.Table:
     places = [place for place in range(len(every)) if any(found[place] for _, found in shared)]
     rows = [
         [
-            title if _same_switches(found) else f"{title} {UNLIKE}",
+            title if _alike(found) else f"{title} {UNLIKE}",
             *_ratios([found[place] for place in places]),
             _agree(list(filter(None, found))),
         ]
@@ -132,12 +132,13 @@ def held(experiments: dict[str, list[Experiment]]) -> report.Table:
     ]
     columns = ["pair", *_columns([list(every)[place] for place in places]), "agree"]
     note = f"On one processor only: {len(together) - len(shared)} more, on its own page."
-    if not all(_same_switches(found) for _, found in shared):
-        note += f" {UNLIKE}: not the same switches on all processors; their pages say which."
+    if not all(_alike(found) for _, found in shared):
+        note += f" {UNLIKE}: what differs is not the same on all processors; their pages say what."
     return report.Table(columns, rows, note)
 
 
-def _same_switches(rows: list[Row | None]) -> bool:
+def _alike(rows: list[Row | None]) -> bool:
+    """Return whether the arms differ in the same switches and values on all processors."""
     return len({report.factors(row.differing) for row in rows if row}) == 1
 
 

@@ -81,7 +81,7 @@ def test_processors_stand_beside_each_other():
     other = replace(both["xeon"][0], arm_options={"fast": {"cold": True}})
     rows = pairs.held({**both, "xeon": [other]})
     assert [row[0] for row in rows.rows] == ["Loading: slow → fast †", "Loading: slow → better"]
-    assert "†: not the same switches" in str(rows)
+    assert "†: what differs is not the same" in str(rows)
     only = {"epyc": [experiment(**named)], "xeon": []}
     assert pairs.held(only).rows == []
     assert "On one processor only: 2 more," in str(pairs.held(only))
