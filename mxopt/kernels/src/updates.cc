@@ -132,8 +132,9 @@ MXReturnValue shapes(const Attributes&, std::vector<Shape>* inputs, std::vector<
 
 // States are written in place.
 MXReturnValue mutated(const Attributes& attributes, std::vector<int>* inputs, int states) {
-  for (int n = 0; n < parameters(attributes) * (2 + states); ++n)
-    if (n % (2 + states) >= 2) inputs->push_back(n);
+  const int each = 2 + states, all = parameters(attributes) * each;
+  for (int n = 0; n < all; ++n)
+    if (n % each >= 2) inputs->push_back(n);
   return MX_SUCCESS;
 }
 
