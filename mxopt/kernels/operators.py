@@ -1,8 +1,9 @@
 """The operators of :mod:`mxopt.kernels` as functions of ``mxnet.ndarray`` or ``mxnet.symbol``.
 
 MXNet does not tell an operator of a library to add to a gradient (``grad_req="add"``): it would
-write over it. So parameters are passed through a copy, whose own backward pass adds. Other inputs
-are not, which would take memory: an array with ``attach_grad("add")`` goes through ``F.identity``.
+write over it. So parameters are passed through a copy, whose own backward pass adds, unless
+``adds=False`` says that none of their gradients is added to. Other inputs are not, which would take
+memory: an array with ``attach_grad("add")`` goes through ``F.identity``.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def batch_norm(F, x, gamma, beta, mean, variance, draws, other=None, norm=(), **
                               added=added, **settings)  # fmt: skip
 
 
-def residual_norm(F, x, change, gamma, beta, draws, **settings):
+def residual_norm(F, x, change, gamma, beta, draws, adds: bool = True, **settings):
     """Return ``LayerNorm(x + Dropout(change))``, over the last axis.
 
     Args:
@@ -116,11 +117,12 @@ def residual_norm(F, x, change, gamma, beta, draws, **settings):
         gamma: (units,).
         beta: (units,).
         draws: (``DRAWS``,), as :func:`draws` returns them.
+        adds: whether gradients of the parameters may be added to.
         **settings: ``dropout``, ``epsilon``, and ``salt``, a number that no other operator with the
             same draws has.
     """
-    identity = F.identity
-    return F.mxopt_residual_norm(x, change, identity(gamma), identity(beta), draws, **settings)
+    gamma, beta = _parameters(F, (gamma, beta), adds)
+    return F.mxopt_residual_norm(x, change, gamma, beta, draws, **settings)
 
 
 def positions(F, ids, lengths, longest: int):
@@ -171,7 +173,7 @@ def self_attention(F, projected, lengths, draws, **settings):
     return F.mxopt_attention(projected, lengths, draws, own=1, **settings)
 
 
-def dense(F, x, weight, bias=None, parts: int = 3):
+def dense(F, x, weight, bias=None, parts: int = 3, adds: bool = True):
     """Return a dense layer's output: (..., units).
 
     Args:
@@ -182,12 +184,15 @@ def dense(F, x, weight, bias=None, parts: int = 3):
         parts: 3 for products of float32, by three bfloat16 for each number where there are tiles
             (:func:`mxopt.kernels.multiplies_by_tiles`; the error is then about that of float32); 1
             to round each number to bfloat16 (:func:`mxopt.kernels.multiplies_bfloat16`).
+        adds: whether gradients of the parameters may be added to.
     """
-    inputs = [F.identity(each) for each in (weight, bias) if each is not None]
+    inputs = _parameters(F, (weight, bias), adds)
     return F.mxopt_dense(x, *inputs, no_bias=int(bias is None), parts=parts)
 
 
-def cross_entropy(F, x, weight, labels, bias=None, smoothing: float = 0.0, parts: int = 3):
+def cross_entropy(
+    F, x, weight, labels, bias=None, smoothing: float = 0.0, parts: int = 3, adds: bool = True
+):
     """Return the cross entropy of a dense layer's outputs: (...).
 
     The outputs are no array of MXNet's. The operator keeps up to 128 MiB of them for the backward
@@ -201,9 +206,10 @@ def cross_entropy(F, x, weight, labels, bias=None, smoothing: float = 0.0, parts
         bias: (classes,) float32, or None.
         smoothing: share of the target that is spread over all classes.
         parts: as for :func:`dense`; without tiles products are those of float32.
+        adds: whether gradients of the parameters may be added to.
     """
-    identity, more = F.identity, [] if bias is None else [F.identity(bias)]
-    return F.mxopt_cross_entropy(x, identity(weight), labels, *more, no_bias=int(bias is None),
+    weight, *more = _parameters(F, (weight, bias), adds)
+    return F.mxopt_cross_entropy(x, weight, labels, *more, no_bias=int(bias is None),
                                  smoothing=smoothing, parts=parts)[0]  # fmt: skip
 
 
@@ -215,3 +221,8 @@ def draws(F, ones):
         ones: (``DRAWS``,) float32.
     """
     return F.BlockGrad(F.Dropout(ones, p=0.5))
+
+
+def _parameters(F, given, adds: bool) -> list:
+    """Return those parameters that are not None as an operator reads them."""
+    return [F.identity(each) if adds else each for each in given if each is not None]

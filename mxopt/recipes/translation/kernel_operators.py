@@ -25,10 +25,15 @@ class KernelPass(Pass):
         heads: number of attention heads of every layer.
         dropout: probability of dropping an element in training.
         bfloat16: whether large products round their factors to bfloat16.
+        adds: whether gradients of the parameters may be added to.
     """
 
-    def __init__(self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False):
+    def __init__(
+        self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False,
+        adds: bool = True,
+    ):  # fmt: skip
         super().__init__(F, lengths, (), units, heads, dropout)
+        self._adds = adds
         # How many bfloat16 stand for a float32 in large products; None: MXNet's operator.
         self._parts = 1 if bfloat16 else 3 if kernels.multiplies_float32() else None
         self.fuses_losses = not bfloat16 or kernels.multiplies_by_tiles()
@@ -39,7 +44,7 @@ class KernelPass(Pass):
     def product(self, x, weight, units: int, bias=None):
         """Return a dense layer's output, computed in the chosen precision."""
         if self._parts:
-            return operators.dense(self.F, x, weight, bias, self._parts)
+            return operators.dense(self.F, x, weight, bias, self._parts, self._adds)
         return self.dense(x, weight, units, bias)
 
     def losses(self, x, projection, words, smoothing: float):
@@ -53,7 +58,7 @@ class KernelPass(Pass):
         """
         bias = None if projection.bias is None else self.value(projection.bias)
         return operators.cross_entropy(self.F, x, self.value(projection.weight), words, bias,
-                                       smoothing, self._parts or 3)  # fmt: skip
+                                       smoothing, self._parts or 3, self._adds)  # fmt: skip
 
     def padding(self, source, lengths):
         """Return the lengths, which the kernel takes instead of a mask."""
@@ -126,6 +131,6 @@ class KernelPass(Pass):
     def _normal(self, x, change, block, dropout):
         gamma, beta = self.value(block.gamma), self.value(block.beta)
         return operators.residual_norm(
-            self.F, x, change, gamma, beta, self._draws, dropout=dropout, epsilon=block._epsilon,
-            salt=next(self._salts),
+            self.F, x, change, gamma, beta, self._draws, self._adds, dropout=dropout,
+            epsilon=block._epsilon, salt=next(self._salts),
         )  # fmt: skip

@@ -93,8 +93,9 @@ class TranslatorLoss(gluon.HybridBlock):
         self.translator, self.smoothing = translator, _checked(smoothing)
 
     def forward(self, source, target, source_length, *args):
-        """Check the lengths as the translator does, then compute."""
+        """Check lengths and gradients as the translator does, then compute."""
         self.translator.check_lengths(source, target, source_length)
+        self.translator.check_gradients()
         return super().forward(source, target, source_length, *args)
 
     def hybrid_forward(self, F, source, target, source_length, target_length, words):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import gluonnlp
 import numpy as np
 from gluonnlp.model.transformer import get_transformer_encoder_decoder
-from mxnet import gluon, init, nd
+from mxnet import autograd, gluon, init, nd
 from mxnet.gluon import nn
 
 from mxopt import kernels
@@ -80,12 +80,34 @@ class Translator(gluon.HybridBlock):
         self.heads = encoder.transformer_cells[0].attention_cell._num_heads
         self.dropout = encoder._dropout
         self.max_source_length, self.max_target_length = encoder._max_length, decoder._max_length
+        self._written = []  # parameters whose gradients are written, and not added to
         _complete_shapes(self, self.units)
 
     def forward(self, source, target, source_length, *args):
-        """Check the lengths, then compute."""
+        """Check lengths and gradients, then compute."""
         self.check_lengths(source, target, source_length)
+        self.check_gradients()
         return super().forward(source, target, source_length, *args)
+
+    def write_gradients(self) -> None:
+        """Let kernels read parameters without copies, for gradients that are never added to.
+
+        Call it before the first forward pass: a graph that exists is not made again.
+        """
+        if KERNELS in self.fast:
+            self._written = list(self.collect_params().values())
+
+    def check_gradients(self) -> None:
+        """Check that no gradient is added to if :meth:`write_gradients` was called.
+
+        Raises:
+            PlanError: one is (``grad_req="add"``); it would be written over.
+        """
+        if autograd.is_recording() and any(p.grad_req == "add" for p in self._written):
+            raise PlanError(
+                "this network's gradients are written, and not added to as grad_req='add' asks; "
+                "make it anew without write_gradients()"
+            )
 
     def cast(self, dtype):
         """Cast the parameters.
@@ -173,8 +195,9 @@ class Translator(gluon.HybridBlock):
         """
         if KERNELS in self.fast:
             return KernelPass(
-                F, lengths, self.units, self.heads, self.dropout, BFLOAT16 in self.fast
-            )
+                F, lengths, self.units, self.heads, self.dropout, BFLOAT16 in self.fast,
+                adds=not self._written,
+            )  # fmt: skip
         return Pass(F, lengths, self.fast, self.units, self.heads, self.dropout)
 
     def encode(self, run: Pass, source, padding, lengths):

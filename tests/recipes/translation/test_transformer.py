@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import gluonnlp
 import mxnet as mx
 import numpy as np
@@ -7,8 +9,11 @@ from mxnet import autograd, gluon, nd
 
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
+from mxopt.core.plan import Plan
+from mxopt.methods.cpu_kernels import CpuKernels
 from mxopt.recipes.translation.cpu_operators import PIECES, ROWS, Pass
 from mxopt.recipes.translation.kernel_operators import BFLOAT16, KERNELS, KernelPass
+from mxopt.recipes.translation.loss import TranslatorLoss
 from mxopt.recipes.translation.transformer import (
     Translator,
     transformer_en_de_512,
@@ -143,6 +148,49 @@ def test_it_is_one_graph(fast):
     scores = net(*(mx.sym.var(name) for name in names))
     used = set(scores.list_inputs())
     assert used == {*names, *net.collect_params().keys()}
+
+
+def copies(net, arrays):
+    """How many arrays a network's graph copies."""
+    graph = net(*(mx.sym.var(f"input{n}") for n in range(len(arrays))))
+    return graph.tojson().count('"op": "_copy"')
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize("static", [False, True])
+def test_gradients_that_are_written_need_no_copies_of_the_parameters(static):
+    arrays = batch(3, 7, 6)
+    added, written = network((KERNELS,)), network((KERNELS,))
+    written.write_gradients()
+    assert copies(written, arrays) == 0 < copies(added, arrays)
+    for net in (added, written):
+        net.hybridize(active=static, static_alloc=static, static_shape=static)
+    for ours, theirs in zip(computed(written, arrays), computed(added, arrays)):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize(("batches", "added"), [(1, 0), (2, 1)])
+def test_a_plan_that_adds_no_gradients_needs_no_copies(batches, added):
+    net = TranslatorLoss(network((KERNELS,)))
+    CpuKernels.network(None, SimpleNamespace(plan=Plan(grad_accumulation=batches)), net)
+    assert (copies(net.translator, batch(3, 7, 6)) > 0) == added
+
+
+@pytest.mark.skipif(not kernels.available(), reason="no compiler")
+@pytest.mark.parametrize("static", [False, True])
+def test_gradients_of_two_batches_are_added_or_refused(static):
+    first, second = batch(3, 7, 6), batch(2, 5, 6, seed=1)
+    net = network((KERNELS,))
+    expected = [sum(both) for both in zip(computed(net, first)[1:], computed(net, second)[1:])]
+    net.collect_params().setattr("grad_req", "add")
+    net.hybridize(active=static, static_alloc=static, static_shape=static)
+    computed(net, first)
+    assert error(computed(net, second)[1:], expected) < 1e-5
+    net.write_gradients()
+    with pytest.raises(PlanError, match="without write_gradients"):
+        computed(net, first)
+    net(*first)  # a prediction has no gradients
 
 
 @pytest.mark.parametrize("fast", [(), PIECES, COMPILED])
