@@ -8,6 +8,10 @@ memory: an array with ``attach_grad("add")`` goes through ``F.identity``.
 
 from __future__ import annotations
 
+from mxnet import autograd
+
+from mxopt.core.errors import PlanError
+
 # How many ones that went through Dropout(p=0.5) an operator takes that draws random numbers.
 DRAWS = 64
 
@@ -221,6 +225,23 @@ def draws(F, ones):
         ones: (``DRAWS``,) float32.
     """
     return F.BlockGrad(F.Dropout(ones, p=0.5))
+
+
+def check_written(parameters, instead: str) -> None:
+    """Check, in a step, that no gradient of parameters is added to that are read without a copy.
+
+    Args:
+        parameters: those read so, ``gluon.Parameter``.
+        instead: what to do about it, for the message.
+
+    Raises:
+        PlanError: one is (``grad_req="add"``), and would be written over.
+    """
+    if autograd.is_recording() and any(each.grad_req == "add" for each in parameters):
+        raise PlanError(
+            "this network's gradients are written, and not added to as grad_req='add' asks; "
+            + instead
+        )
 
 
 def _parameters(F, given, adds: bool) -> list:

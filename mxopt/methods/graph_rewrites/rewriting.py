@@ -22,6 +22,7 @@ from mxnet import autograd, gluon, nd
 from mxopt import kernels
 from mxopt.core.errors import PlanError
 from mxopt.data import ndarray_memory
+from mxopt.kernels.operators import check_written
 from mxopt.methods.graph_rewrites import KERNELS, NAMES, USUAL
 from mxopt.methods.graph_rewrites.dead_taps import unseen_taps
 from mxopt.methods.graph_rewrites.fewer_products import fewer_products
@@ -102,11 +103,7 @@ class Optimized(gluon.HybridBlock):
         Raises:
             PlanError: gradients are added to, and the network was rewritten with ``adds=False``.
         """
-        if autograd.is_recording() and any(p.grad_req == "add" for p in self._written):
-            raise PlanError(
-                "the network was rewritten with adds=False, so its gradients are written and not "
-                "added to as grad_req='add' asks; call optimize(..., adds=True)"
-            )
+        check_written(self._written, "call optimize(..., adds=True) in place of adds=False")
         if not autograd.is_training():
             self._predicted = True
         elif self._predicted:

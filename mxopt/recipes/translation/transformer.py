@@ -15,11 +15,12 @@ from __future__ import annotations
 import gluonnlp
 import numpy as np
 from gluonnlp.model.transformer import get_transformer_encoder_decoder
-from mxnet import autograd, gluon, init, nd
+from mxnet import gluon, init, nd
 from mxnet.gluon import nn
 
 from mxopt import kernels
 from mxopt.core.errors import DataError, PlanError
+from mxopt.kernels.operators import check_written
 from mxopt.recipes.translation.cpu_operators import PIECES, Pass
 from mxopt.recipes.translation.kernel_operators import BFLOAT16, KERNELS, KernelPass
 
@@ -103,11 +104,7 @@ class Translator(gluon.HybridBlock):
         Raises:
             PlanError: one is (``grad_req="add"``); it would be written over.
         """
-        if autograd.is_recording() and any(p.grad_req == "add" for p in self._written):
-            raise PlanError(
-                "this network's gradients are written, and not added to as grad_req='add' asks; "
-                "make it anew without write_gradients()"
-            )
+        check_written(self._written, "make it anew without write_gradients()")
 
     def cast(self, dtype):
         """Cast the parameters.
