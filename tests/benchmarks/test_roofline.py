@@ -31,6 +31,14 @@ def test_the_larger_bound_counts():
     }
 
 
+def test_operators_at_their_bounds_take_no_longer_than_they_do():
+    assert roofline.at_bounds(FIGURES) == pytest.approx(0.12 + 0.18 + 0.1)
+    seconds = {"FullyConnected": 0.05, "relu": 0.3}  # factors of the first one were in a cache
+    assert roofline.at_bounds({**FIGURES, "operator_seconds": seconds}) == pytest.approx(0.23)
+    nothing = {"bytes": {"relu": 0}, "multiply_adds": {"relu": 0}}
+    assert roofline.at_bounds({**FIGURES, **nothing}) == pytest.approx(0.6)
+
+
 def test_products_that_an_older_record_does_not_count_have_no_bound():
     counts = {"multiply_adds": {"mxopt_dense": 0}, "bytes": {"mxopt_dense": 600_000_000}}
     assert roofline.bounds({**FIGURES, **counts}) == {}
@@ -91,6 +99,7 @@ def test_the_page_shows_each_arm_and_its_plot():
     assert picture.endswith("(roofline.png)")
     assert "| FullyConnected | 0.2 s | 33 % | 60 GFLOP/s | 0.12 s | arithmetic |" in first
     assert "| adam_update | 0.1 s | 17 % | none | none | not counted |" in second
+    assert "all operators: 0.6 s, and 0.4 s if none took longer than its bound" in first
     figure = roofline_plot.plot(found)
     [axes] = figure.axes
     assert len(axes.collections) == 2  # relu has no arithmetic
@@ -110,6 +119,7 @@ def test_a_rewritten_graph_is_shown_with_its_own_counts_only():
     tables = {arm: str(roofline.table(found, arm)) for arm in plans}
     uncounted = "| FullyConnected | 0.2 s | 33 % | none | none | not counted |"
     assert [arm for arm in plans if uncounted in tables[arm]] == ["older"]
+    assert [arm for arm in plans if "its bound" in tables[arm]] == ["plain", "kernels"]
     assert "| mxopt_pointwise | 0.1 s | 14 % | 60 GFLOP/s | 0.3 s | memory |" in tables["kernels"]
     [axes] = roofline_plot.plot(found).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain", "kernels"]
