@@ -49,8 +49,9 @@ def plot(experiment: Experiment):
     # Once for all arms, beside its fastest point: at its left if another is close at its right.
     fastest = {name: max(places, key=lambda place: place[1]) for name, places in named.items()}
     for name, place in fastest.items():
-        left = any(_close_at_right(place, other) for other in fastest.values())
-        axes.annotate(name.removeprefix("mxopt_"), place, xytext=(-9 if left else 9, -3),
+        label = name.removeprefix("mxopt_")
+        left = any(_close_at_right(label, place, other) for other in fastest.values())
+        axes.annotate(label, place, xytext=(-9 if left else 9, -3),
                       ha="right" if left else "left", fontsize="x-small",
                       textcoords="offset points")  # fmt: skip
     low, high = axes.get_xlim()
@@ -62,6 +63,7 @@ def plot(experiment: Experiment):
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("")
+    axes.set_xlim(axes.get_xlim()[0] / 1.5, None)  # a label at the left of the first operator
     axes.set_ylim(10 ** math.floor(math.log10(axes.get_ylim()[0])), None)  # two labels at least
     axes.set_xlabel("operations for each byte of the arrays")
     axes.set_ylabel("GFLOP/s")
@@ -73,7 +75,7 @@ def plot(experiment: Experiment):
     return figure
 
 
-def _close_at_right(place: tuple[float, float], other: tuple[float, float]) -> bool:
+def _close_at_right(label: str, place: tuple[float, float], other: tuple[float, float]) -> bool:
     """Return whether a label at the right of one point would cover the other, on log axes."""
     across, up = (math.log(b / a) for a, b in zip(place, other))
-    return 0 < across < 0.2 and abs(up) < 0.1
+    return 0 < across < 0.06 + 0.045 * len(label) and abs(up) < 0.1

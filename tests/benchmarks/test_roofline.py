@@ -145,3 +145,9 @@ def test_a_label_is_at_the_left_of_a_point_that_has_another_close_at_its_right(o
     [axes] = roofline_plot.plot(found).axes
     sides = {text.get_text(): text.get_ha() for text in axes.texts}
     assert sides["one"] == ("right" if left else "left")
+
+
+def test_a_longer_label_needs_more_room():
+    places = (10, 100), (14, 101)
+    assert not roofline_plot._close_at_right("dot", *places)
+    assert roofline_plot._close_at_right("FullyConnected", *places)
