@@ -60,7 +60,7 @@ def good(measured, tmp_path_factory):
     It is what a patient forger can still do: everything was multiplied, and verify holds.
     """
     root = tmp_path_factory.mktemp("repository")
-    records = longer(Records(measured), 20)
+    records = longer(Records(measured), 40)
     for run in records.runs:
         run[0]["commit"] = COMMIT
     (root / EXPERIMENT.parent / "small").mkdir(parents=True)
