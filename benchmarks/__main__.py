@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import tempfile
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from benchmarks.arms import EXCHANGE
 from benchmarks.cases import STEPS
 from benchmarks.parts import PARTS
 from mxopt import machine, report
+from mxopt.machine.processor import folder_name
 
 HERE = Path(__file__).parent
 # What is measured if no part is named, unless --long asks for all.
@@ -33,7 +33,7 @@ def main() -> None:
     for name in given.parts:
         if name not in PARTS:
             parser.error(f"no part is called {name}; there are {', '.join(PARTS)}")
-    records = given.folder / "records" / processor_folder(machine.cpu().model)
+    records = given.folder / "records" / folder_name(machine.cpu().model)
     with tempfile.TemporaryDirectory(prefix="exchange-") as exchange:
         os.environ[EXCHANGE] = exchange
         for name in given.parts or (PARTS if given.long else SHORT):
@@ -42,15 +42,6 @@ def main() -> None:
             for table in report.tables(found):
                 print(table, end="\n\n", flush=True)
     print(page.write(given.folder))
-
-
-def processor_folder(model: str) -> str:
-    """Return the name of the folder for a processor's records.
-
-    >>> processor_folder("Intel(R) Xeon(R) Platinum 8488C")
-    'intel-xeon-platinum-8488c'
-    """
-    return re.sub(r"\W+", "-", re.sub(r"\((R|TM)\)", "", model).lower()).strip("-")
 
 
 if __name__ == "__main__":

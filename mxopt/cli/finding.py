@@ -154,11 +154,12 @@ def advise(chosen) -> int:
 
     run = packed.read_run(chosen.record)
     found = advice.advise(run)
-    cards = {one.name: one for one in card.read_cards()}
+    cards, processor = {one.name: one for one in card.read_cards()}, card.processor_of(run)
     for number, one in enumerate(found, 1):
         print(f"{number}. {one.switches or 'no switch'}: {one.why}.")
         if one.method:
-            seen = card.first_measured(cards[one.method], one.switches.partition("=")[0])
+            switch = one.switches.partition("=")[0]
+            seen = card.first_measured(cards[one.method], switch, processor)
             print(f"   {cards[one.method].title}{f'; measured elsewhere: {seen}' if seen else ''}")
     print("\nThe checklist:")
     for status in checklist.statuses(run, found, cards):

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import platform
+import re
 import resource
 import sys
 from dataclasses import dataclass
@@ -109,6 +110,18 @@ def memory_available() -> int:
     left = cgroup.memory_left()
     available = psutil.virtual_memory().available
     return available if left is None else min(available, left)
+
+
+def folder_name(model: str) -> str:
+    """Return the name of the folder for a processor's records.
+
+    >>> folder_name("Intel(R) Xeon(R) Platinum 8488C")
+    'intel-xeon-platinum-8488c'
+
+    Args:
+        model: the name of the processor, :attr:`Cpu.model`.
+    """
+    return re.sub(r"\W+", "-", re.sub(r"\((R|TM)\)", "", model).lower()).strip("-")
 
 
 def memory_used() -> int:

@@ -15,6 +15,9 @@ import yaml
 
 from mxopt import methods
 from mxopt.core.errors import RecordError
+from mxopt.core.records import Run
+from mxopt.machine.processor import folder_name
+from mxopt.report.tables import DIFFERS
 
 KINDS = ("exact", "changes learning", "inference")
 LAYERS = ("application", "environment", "execution")
@@ -26,6 +29,9 @@ HEADINGS = (
     "Measured",
     "Source",
 )
+
+DATA = "data"  # the last column of the measured table before those of the processors
+LINK = r"\[([^\]]*)\]\([^)]*\)"
 
 
 @dataclass(frozen=True)
@@ -108,23 +114,37 @@ def read_card(path: Path) -> Card:
         raise RecordError(f"{path}: its front matter has a wrong field: {error}") from None
 
 
-def first_measured(card: Card, switch: str) -> str:
-    """Return the first line of a card's measured table about a switch, or nothing.
+def first_measured(card: Card, switch: str, processor: str = "") -> str:
+    """Return what a card's measured table first shows about a switch, or nothing.
 
     Args:
         card: the card.
         switch: name of the switch.
+        processor: name of the processor whose figure is wanted, if there is one.
     """
-    table = card.text.partition("<!-- measured: begin -->")[2].partition("<!-- measured: end -->")[
-        0
+    text = card.text.partition("<!-- measured: begin -->")[2].partition("<!-- measured: end -->")[0]
+    lines = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    columns, *rows = [[cell.strip() for cell in line] for line in lines] or [[]]
+    found = [
+        (row[columns.index(DIFFERS)], name, cell)
+        for row in rows[1:]
+        for name, cell in list(zip(columns, row))[columns.index(DATA) + 1 :]
+        if row[columns.index(DIFFERS)].startswith(f"{switch}: ") and cell
     ]
-    rows = [line.strip("|").split(" | ") for line in table.strip().splitlines() if "|" in line]
-    columns = [cell.strip() for cell in rows[0]] if rows else []
-    for row in (dict(zip(columns, map(str.strip, cells))) for cells in rows[2:]):
-        if row["what differs"].startswith(f"{switch}: "):
-            times, verdict = row["times better [95 %]"], row["verdict"]
-            return f"{row['what differs']}: {times}, {verdict} ({row['machine']})"
-    return ""
+    if not found:
+        return ""
+    differs, name, cell = min(found, key=lambda one: one[1] != processor)
+    said = re.sub(LINK, r"\1", cell)
+    return f"{differs}: {said} ({name})"
+
+
+def processor_of(run: Run) -> str:
+    """Return the name of a run's processor, as folders of records and measured tables have it.
+
+    Args:
+        run: the run.
+    """
+    return folder_name(run.only("environment").get("cpu", {}).get("model", "unknown"))
 
 
 def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:

@@ -22,7 +22,7 @@ from mxopt import methods, report
 from mxopt.core import atomic
 from mxopt.core.errors import MxoptError, RecordError
 from mxopt.report.card import Card, read_cards
-from mxopt.report.measured import COLUMNS, Measured, link, measurements, own
+from mxopt.report.measured import Measured, link, measurements, own, table
 
 PAGE = "docs/methods.md"
 README = "README.md"
@@ -56,9 +56,9 @@ def written(card: Card, found: list[Measured]) -> str:
         card: the card.
         found: all measurements.
     """
-    rows = [measured.row(card) for measured in own(card, found)]
-    table = str(report.Table(COLUMNS, rows)) if rows else f"{why_none(card, found).capitalize()}."
-    return between(card.path, card.text, "measured", table)
+    mine = own(card, found)
+    content = str(table(card, mine)) if mine else f"{why_none(card, found).capitalize()}."
+    return between(card.path, card.text, "measured", content)
 
 
 def between(path: Path, text: str, mark: str, content: str) -> str:

@@ -12,7 +12,7 @@ from mxopt.core.errors import PlanError
 from mxopt.core.plan import Plan
 from mxopt.core.records import Run
 from mxopt.report.advice import Advice
-from mxopt.report.card import Card, first_measured
+from mxopt.report.card import Card, first_measured, processor_of
 
 DONE, HELPS, TRY, NOT_APPLICABLE = "done", "would help", "not measured here", "not applicable"
 
@@ -96,7 +96,7 @@ def _status(run: Run, line: Line, advised: dict[str, Advice], card: Card) -> Sta
         Plan.parse([line.change], run.plan)
     except PlanError as error:
         return Status(line, NOT_APPLICABLE, str(error))
-    seen = first_measured(card, name)
+    seen = first_measured(card, name, processor_of(run))
     return Status(line, TRY, f"measured elsewhere: {seen}" if seen else "measured nowhere yet")
 
 

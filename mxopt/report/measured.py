@@ -12,11 +12,16 @@ from mxopt.core.plan import Plan
 from mxopt.measure import Experiment, Ratio
 from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
-from mxopt.report.card import Card
-from mxopt.report.pairs import rows_of
+from mxopt.report.card import DATA, Card, processor_of
+from mxopt.report.pairs import claim, rows_of
 
 RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
-COLUMNS = ["experiment", *report.PAIRS[:2], *report.PAIRS[4:], "data", "machine"]
+# The columns of a card's table before those of the processors.
+COLUMNS = ["experiment", *report.PAIRS[:2], DATA]
+CAPTION = (
+    "Times better, with 95 % intervals, on each processor; the links lead to the records. An empty "
+    "cell: not measured there."
+)
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,14 @@ class Measured:
         path: path of its records.
         before: name of the first arm.
         after: name of the second arm.
+        processor: name of the processor, as folders of records have it.
     """
 
     found: Experiment
     path: Path
     before: str
     after: str
+    processor: str = ""
 
     @property
     def ratio(self) -> Ratio | None:
@@ -85,13 +92,6 @@ class Measured:
         unknown = said == "faster" and card.kind == "changes learning"
         return f"{said}, quality not compared" if unknown else said
 
-    @property
-    def machine(self) -> str:
-        """The processor and its number of cores, from the first run of the pair."""
-        run = self.found.runs[self.before][0] if self.found.runs[self.before] else None
-        cpu = run.only("environment").get("cpu", {}) if run else {}
-        return f"{cpu.get('model')}, {cpu.get('logical_cores')} cores" if cpu else "unknown"
-
     @cached_property
     def factors(self) -> dict[str, tuple]:
         """What differs between the two arms."""
@@ -101,18 +101,38 @@ class Measured:
         """Return the experiment's title as a link from a page to its records."""
         return f"[{self.found.title or self.found.name}]({link(self.path, page)})"
 
-    def row(self, card: Card) -> list[str]:
-        """Return the pair's row in the table of a card, with the columns ``COLUMNS``."""
+    def about(self) -> tuple[str, ...]:
+        """Return what the table of a card says of the pair in its first columns, ``COLUMNS``."""
         figure = "time to target" if self.to_goal else report.figure_name(self.found.figure)
-        return [
-            f"{self.title(card.path)}, {figure}",
+        return (
+            f"{self.found.title or self.found.name}, {figure}",
             f"{self.before} → {self.after}",
             report.factors(self.factors),
-            self.times,
-            self.verdict(card),
             report.data_kind(self.found),
-            self.machine,
-        ]
+        )
+
+
+def table(card: Card, found: list[Measured]) -> report.Table:
+    """Return the table of a card: a row for each pair of arms, a column for each processor.
+
+    Args:
+        card: the card.
+        found: its measurements; of two alike on one processor each has a row.
+    """
+    processors = list(dict.fromkeys(measured.processor for measured in found))
+    rows: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for measured in found:
+        alike = rows.setdefault(measured.about(), [{}])
+        if measured.processor in alike[-1]:
+            alike.append({})
+        said = f"[{measured.verdict(card)}]({link(measured.path, card.path)})"
+        alike[-1][measured.processor] = claim(measured.times, said)
+    cells = [
+        [*about, *(row.get(processor, "") for processor in processors)]
+        for about, alike in rows.items()
+        for row in alike
+    ]
+    return report.Table([*COLUMNS, *processors], cells, CAPTION)
 
 
 def pairs(experiment: Experiment) -> list[tuple[str, str]]:
@@ -135,11 +155,18 @@ def measurements(root: Path) -> list[Measured]:
         root: the repository's root.
     """
     found = []
-    for folder in RECORDS:
-        if (root / folder).exists():
-            for path, experiment in results.read_experiments(root / folder):
-                found += [Measured(experiment, path, *pair) for pair in pairs(experiment)]
+    for folder in filter(Path.exists, (root / name for name in RECORDS)):
+        for path, experiment in results.read_experiments(folder):
+            where = _processor(experiment, path.relative_to(folder))
+            found += [Measured(experiment, path, *pair, where) for pair in pairs(experiment)]
     return found
+
+
+def _processor(experiment: Experiment, path: Path) -> str:
+    """Return the processor of records, by their folder or, where they have none, by a run."""
+    if len(path.parts) > 1:
+        return path.parts[0]
+    return processor_of(next(run for runs in experiment.runs.values() for run in runs))
 
 
 def own(card: Card, found: list[Measured]) -> list[Measured]:

@@ -156,12 +156,21 @@ def beside(rows: dict[str, list[Row]]) -> list[tuple]:
     return [(title, *(found.get(title) for found in known)) for title in titles]
 
 
+def claim(times: str, verdict: str) -> str:
+    """Return ratio and verdict as one cell, without the difference that a verdict rests on.
+
+    Args:
+        times: how many times better, with its interval.
+        verdict: what that shows.
+    """
+    return f"{times}: {re.sub(': difference [^;]*', '', verdict)}"
+
+
 def _claim(row: Row | None) -> str:
-    """Return ratio and verdict as one cell, without the difference that a verdict rests on."""
+    """Return a row's claim; ``not measured`` without a row."""
     if row is None:
         return "not measured"
-    times, verdict = row.cells[-2:]
-    return f"{times}: {re.sub(': difference [^;]*', '', verdict)}"
+    return claim(*row.cells[-2:])
 
 
 def _columns(processors) -> list[str]:

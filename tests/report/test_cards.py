@@ -15,7 +15,7 @@ from mxopt.core.records import Run
 from mxopt.measure import Experiment, read_experiment, time_to_target
 from mxopt.methods import METHODS
 from mxopt.report import card, cards
-from mxopt.report.measured import Measured
+from mxopt.report.measured import Measured, measurements, table
 
 ROOT = Path(__file__).parents[2]
 CARDS = sorted((ROOT / "mxopt" / "methods").glob("*/README.md"))
@@ -165,10 +165,53 @@ def test_arms_that_are_timed_to_a_goal_are_compared_by_it(tmp_path):
     assert curricula.ratio("fewer-first", "all-samples").low > 1  # with fewer samples
     assert fewer.times == str(time_to_target(curricula, "fewer-first", baseline="all-samples"))
     assert fewer.verdict(some) == "not significant"
-    assert "time to target" in fewer.row(some)[0]
+    assert "time to target" in fewer.about()[0]
     missed = Measured(curricula, path, "all-samples", "augmented")
     assert missed.times.startswith("at most")
     assert "missed the target in 3 of 3 runs" in missed.verdict(some)
+
+
+def test_a_card_has_a_row_for_each_pair_and_a_column_for_each_processor(tmp_path):
+    def run(seconds):
+        return Run(Path("x"), Plan(), "w", status="ok", figures={"seconds": seconds},
+                   read_all=lambda: iter([]))  # fmt: skip
+
+    def pair(processor, slow, after="b"):
+        runs = {"a": [run(slow), run(1.01 * slow)], after: [run(1.0), run(1.01)]}
+        plans = {"a": Plan(), after: Plan(batch_size=8)}
+        found = Experiment("halving", "w", plans, runs=runs)
+        return Measured(found, tmp_path / f"{processor}-{slow}.jsonl", "a", after, processor)
+
+    some = card.read_card(write(tmp_path, GOOD.replace("half,", "batch_size,")))
+    # The second of two on one processor has a row of its own, as has another pair.
+    found = [pair("amd", 2.0), pair("intel", 3.0), pair("amd", 4.0), pair("intel", 5.0, "c")]
+    shown = table(some, found)
+    assert shown.columns == ["experiment", "pair", "what differs", "data", "amd", "intel"]
+    assert {tuple(row[:1] + row[2:4]) for row in shown.rows} == {
+        ("halving, seconds", "batch_size: 4 → 8", "computed")
+    }
+    cells = [(row[1], *(cell.split(" [")[0] for cell in row[4:])) for row in shown.rows]
+    assert cells == [("a → b", "2.00", "3.00"), ("a → b", "4.00", ""), ("a → c", "", "5.00")]
+    assert shown.rows[0][4].endswith(", n = 2: [faster](../amd-2.0.jsonl)")
+
+    text = GOOD.replace("<!-- measured: end -->", f"\n{shown}\n<!-- measured: end -->")
+    written = card.read_card(write(tmp_path, text))
+    first = card.first_measured(written, "batch_size")
+    assert re.fullmatch(r"batch_size: 4 → 8: 2.00 \[.*\], n = 2: faster \(amd\)", first)
+    assert card.first_measured(written, "batch_size", "intel").endswith("faster (intel)")
+    assert card.first_measured(written, "batch_size", "arm") == first
+    assert card.first_measured(written, "half") == card.first_measured(some, "batch_size") == ""
+
+
+def test_a_record_belongs_to_the_processor_of_its_folder_or_of_its_runs():
+    found = {each.path.relative_to(ROOT).as_posix(): each for each in measurements(ROOT)}
+    older = (
+        "docs/results/amd-epyc-family-25-model-17/accelerate_training/garments-environment.jsonl"
+    )
+    environment = found[older].found.runs["default"][0].only("environment")
+    assert environment["cpu"]["model"] == "AMD EPYC"  # of records without family and model
+    assert found[older].processor == "amd-epyc-family-25-model-17"
+    assert found["docs/clusters.jsonl"].processor == "amd-epyc-family-25-model-17"
 
 
 def test_a_pair_named_beforehand_stands_for_a_method(tmp_path):
