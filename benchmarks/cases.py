@@ -7,6 +7,7 @@ from benchmarks.given import (
     LAST,
     SENTENCE_PEERS,
     TUNED,
+    UNPADDED_BFLOAT16_PEERS,
 )
 from mxopt import machine
 from mxopt.cli import launch
@@ -134,6 +135,13 @@ ALONE = {
         "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
         "peers": BFLOAT16_PEERS,
         "headline": "best-autocast",
+    },
+    "transformer-bfloat16-packed": {
+        "title": "The same Transformer without padding, products in bfloat16",
+        "case": "transformer",
+        "changes": {"float32": {}, "bfloat16": {"dense": "bfloat16"}},
+        "peers": UNPADDED_BFLOAT16_PEERS,
+        "headline": "best-autocast-unpadded",
     },
     "transformer-kernels": {
         "title": "The same Transformer, by MXNet's operators and by kernels",

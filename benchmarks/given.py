@@ -76,6 +76,10 @@ BFLOAT16_PEERS = {
     "best-bfloat16": {**BY_HAND, "bfloat16": True},
     "best-autocast": {**BY_HAND, "autocast": True},
 }
+UNPADDED_BFLOAT16_PEERS = {
+    f"{name}-unpadded": {**BFLOAT16_PEERS[name], "unpadded": True}
+    for name in ("best", "best-autocast")
+}
 
 
 def of(peer: dict) -> dict:

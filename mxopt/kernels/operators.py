@@ -209,7 +209,7 @@ def cross_entropy(
         labels: (...) float32, numbers of classes.
         bias: (classes,) float32, or None.
         smoothing: share of the target that is spread over all classes.
-        parts: as for :func:`dense`; without tiles products are those of float32.
+        parts: as for :func:`dense`; on a processor without the instructions 1 rounds nothing.
         adds: whether gradients of the parameters may be added to.
     """
     weight, *more = _parameters(F, (weight, bias), adds)

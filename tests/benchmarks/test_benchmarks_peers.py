@@ -175,7 +175,15 @@ print(json.dumps([float((x == 0).float().mean()), float(x.mean()), bool((x[0] ==
 
 @needs_peers
 @pytest.mark.parametrize(
-    "name", ["eager", "best-halves", "best-unpadded", "best-bfloat16", "best-autocast"]
+    "name",
+    [
+        "eager",
+        "best-halves",
+        "best-unpadded",
+        "best-bfloat16",
+        "best-autocast",
+        "best-autocast-unpadded",
+    ],
 )
 def test_a_peer_trains_like_mxopt_with_what_it_is_given(monkeypatch, tmp_path, name):
     monkeypatch.setenv(arms.EXCHANGE, str(tmp_path))
@@ -183,7 +191,7 @@ def test_a_peer_trains_like_mxopt_with_what_it_is_given(monkeypatch, tmp_path, n
     plan = Plan(batch_size=400, bucketing="tokens", optimizer="adam", learning_rate=5e-4,
                 epochs=2, preprocess="cached")  # fmt: skip
     options = {**SENTENCES, **SMALL}
-    what = {**given.SENTENCE_PEERS, **given.BFLOAT16_PEERS}[name]
+    what = {**given.SENTENCE_PEERS, **given.BFLOAT16_PEERS, **given.UNPADDED_BFLOAT16_PEERS}[name]
     peer = {"network": "Translator", "sizes": SMALL, "given": what}
     own = arms.step(plan, lambda *_, **__: None, **options)
     found = arms.step(plan, lambda event, **fields: events.append((event, fields)), peer=peer,

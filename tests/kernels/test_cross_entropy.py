@@ -104,7 +104,7 @@ def test_scores_that_are_too_many_are_not_kept():
         compare([join([half[number] for half in halves])], [whole[number]])
 
 
-if kernels.multiplies_by_tiles():
+if kernels.multiplies_bfloat16():
 
     def test_one_part_rounds_factors():
         arrays = case(40, 64, 300)

@@ -55,8 +55,8 @@ def expected(x, weight, bias, head, parts=1):
     return found if bias is None else [*found, None]
 
 
-# The sizes of blocks are 8 and 128 rows, 16 and 48 columns, 2, 32 and 1,024 elements of a sum; with
-# tiles 16 and 32 rows and columns, 256 columns, 32, 256 and 512 elements.
+# The sizes of blocks are 8 and 128 rows, 16, 48 and 1,024 columns, 2, 32 and 1,024 elements of a
+# sum; with tiles 16 and 32 rows and columns, 256 columns, 32, 256 and 512 elements.
 SIZES = [
     (1, 1, 1),
     (3, 2, 5),
@@ -73,6 +73,7 @@ SIZES = [
     (40, 250, 530),
     (70, 600, 300),
     (149, 259, 67),
+    (6, 20, 1040),
 ]
 
 

@@ -98,5 +98,6 @@ def test_a_static_libstdcxx_stays_inside(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not kernels.multiplies_by_tiles(), reason="a processor without AMX")
-def test_without_tiles(tmp_path):
-    _recompiled("test_dense.py", tmp_path, "-mno-amx-tile")
+@pytest.mark.parametrize("module", ["test_dense.py", "test_cross_entropy.py"])
+def test_without_tiles(module, tmp_path):
+    _recompiled(module, tmp_path, "-mno-amx-tile")

@@ -81,15 +81,14 @@ struct Problem {
   }
 
   // Takes the weights of some classes.
-  template <int parts>
-  void take(long first, long count, Right<parts>& to) const {
+  template <class Factor>
+  void take(long first, long count, Factor& to) const {
     to.take(units, count, {weight + first * units, units, 1});
   }
 
   // Computes the scores of some rows and of the classes that were taken, (rows, kSomeClasses).
-  template <int parts>
-  void scores(long row, long some, long first, long count, const Right<parts>& taken,
-              float* to) const {
+  template <class Factor>
+  void scores(long row, long some, long first, long count, const Factor& taken, float* to) const {
     product(some, count, units, {x + row * units, units, 1}, taken, bias ? bias + first : nullptr, 0,
             to, kSomeClasses);
   }

@@ -9,10 +9,11 @@
 
 #include "factor.h"
 #include "operator.h"
-#include "pairs.h"
 
 namespace mxopt {
 namespace {
+
+constexpr long kSums = 8;  // vectors of a gradient of biases that are added up together
 
 // to (left lanes, right lanes) = left times right, plus `bias` (right lanes) if there is one. Each
 // thread computes some rows, or columns, and takes what it needs of both factors itself: what another
@@ -46,16 +47,12 @@ void multiply(const Side& left, const Side& right, const float* bias, float* to)
   }
 }
 
-// Of how many bfloat16 tiles make a factor. Without tiles, 3 is a number of float32.
+// Of how many bfloat16 a factor is. Without tiles, 3 is a number of float32.
 long parts_of(const Attributes& attributes) { return attribute(attributes, "parts", 3); }
 
 void multiply(long parts, const Side& left, const Side& right, const float* bias, float* to) {
-  if (parts == 3) return multiply<3>(left, right, bias, to);
-#if defined(MXOPT_TILES)
-  multiply<1>(left, right, bias, to);
-#elif defined(__AVX512BF16__)
-  multiply(left, right, bias, to);
-#endif
+  const auto compute = parts == 1 ? multiply<1> : multiply<3>;
+  compute(left, right, bias, to);
 }
 
 struct Dense {
@@ -95,11 +92,14 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
   if (!dense.bias) return MX_SUCCESS;
   float* dbias = (*outputs)[2].data<float>();
 #pragma omp parallel for schedule(static)
-  for (long from = 0; from < units; from += kLanes) {
-    const long some = std::min(long(kLanes), units - from);
-    Vector total = {};
-    for (long row = 0; row < rows; ++row) total += load(dy + row * units + from, some);
-    std::copy_n(reinterpret_cast<const float*>(&total), some, dbias + from);
+  for (long from = 0; from < units; from += kSums * kLanes) {
+    Vector totals[kSums] = {};
+    for (long row = 0; row < rows; ++row)
+#pragma GCC unroll 8
+      for (long n = 0; n < kSums; ++n)
+        totals[n] += load(dy + row * units + from + n * kLanes, units - from - n * kLanes);
+    std::copy_n(reinterpret_cast<const float*>(totals), std::min(kSums * kLanes, units - from),
+                dbias + from);
   }
   return MX_SUCCESS;
 }

@@ -1,11 +1,14 @@
-// Matrix products for one thread: by tiles of Intel's AMX, with `parts` bfloat16 for each number, or in
-// float32 by the loops of matrix.h.
+// Matrix products for one thread: by tiles of Intel's AMX, with `parts` bfloat16 for each number; or in
+// float32 by the loops of matrix.h and, where there are instructions for it, of numbers rounded to
+// bfloat16 (pairs.h), which is one part.
 #ifndef MXOPT_FACTOR_H_
 #define MXOPT_FACTOR_H_
 
 #include <algorithm>
+#include <type_traits>
 
 #include "matrix.h"
+#include "pairs.h"
 #include "tiles.h"
 
 namespace mxopt {
@@ -18,8 +21,7 @@ using Right = TiledRight<parts>;
 #else
 
 // The right factor, as of tiles.h.
-template <int parts>
-class Right {
+class FloatRight {
  public:
   // How many columns, and how many rows of them, to take at once: 1 MB.
   static long at_once(long) { return (1L << 18) / kPanelRows; }
@@ -37,9 +39,16 @@ class Right {
   Panels panels;
 };
 
-// c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h.
+#if defined(__AVX512BF16__)
 template <int parts>
-inline void product(long rows, long columns, long depth, Strided a, const Right<parts>& b,
+using Right = std::conditional_t<parts == 1, PairedRight, FloatRight>;
+#else
+template <int>
+using Right = FloatRight;
+#endif
+
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h.
+inline void product(long rows, long columns, long depth, Strided a, const FloatRight& b,
                     const float* start, long pitch, float* c, long ldc) {
   for (long row = 0; start && start != c && row < rows; ++row)
     std::copy_n(start + row * pitch, columns, c + row * ldc);

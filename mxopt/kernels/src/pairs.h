@@ -1,5 +1,5 @@
-// Products of matrices that are rounded to bfloat16, by an instruction (AVX512-BF16) that multiplies
-// and adds twice as many as of float32. Sums are float32.
+// Products, for one thread, of matrices that are rounded to bfloat16, by an instruction (AVX512-BF16)
+// that multiplies and adds twice as many as of float32. Sums are float32.
 #ifndef MXOPT_PAIRS_H_
 #define MXOPT_PAIRS_H_
 
@@ -17,54 +17,52 @@ namespace mxopt {
 
 constexpr long kPairLanes = 16;
 constexpr int kSumRows = 8, kSumVectors = 3;  // 24 registers of sums
-constexpr long kBlockRows = 128;                // rows of the left matrix that are packed at once,
-constexpr long kBlockPairs = 512;               // and so many pairs of each: 256 KiB, in L2
+constexpr long kAtOnce = 128;                   // lanes of a matrix that are packed at once
 
 // Two consecutive elements along the depth of each of 16 rows (or columns), as bfloat16.
 struct alignas(64) Pairs {
   uint32_t lane[kPairLanes];
 };
 
-inline long groups_of(const Side& side) { return (side.lanes + kPairLanes - 1) / kPairLanes; }
-
-inline long pairs_of(const Side& side) { return (side.depth + 1) / 2; }
-
 // Rounds pairs of an even element, in the lower half of the bits, and an odd one.
 inline __m512i rounded_pairs(__m512 even, __m512 odd) {
-  const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(even));
-  const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(odd));
-  return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+  alignas(64) static const uint16_t kBeside[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                   21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                   11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(kBeside),
+                                  (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
-// Rounds the pairs `from` to `from + count` of one group of 16 lanes; what is missing becomes 0.
-inline void pack(const Side& side, long group, long from, long count, Pairs* to) {
-  const long lanes = std::min(kPairLanes, side.lanes - group * kPairLanes);
-  const float* data = side.data + group * kPairLanes * side.lane_step;
-  if (side.lane_step == 1) {
-    for (long pair = 0; pair < count; ++pair) {
-      const long k = 2 * (from + pair);
-      const __mmask16 mask = first_lanes(lanes);
-      const __m512 even = _mm512_maskz_loadu_ps(mask, data + k * side.depth_step);
-      const __m512 odd = k + 1 < side.depth
-          ? _mm512_maskz_loadu_ps(mask, data + (k + 1) * side.depth_step) : _mm512_setzero_ps();
-      _mm512_store_si512(to + pair, rounded_pairs(even, odd));
-    }
+// Rounds `depth` elements of some lanes; what is missing becomes 0. Element (lane, k) is
+// from.data[lane * from.rows + k * from.columns], one of which is 1. Groups of 16 lanes are `apart`.
+inline void pack(long lanes, long depth, Strided from, Pairs* to, long apart) {
+  if (from.rows == 1) {
+    // All lanes of an element after the other, since each element may be in a page of its own.
+    for (long k = 0; k < depth; k += 2)
+      for (long lane = 0; lane < lanes; lane += kPairLanes) {
+        const float* row = from.data + lane + k * from.columns;
+        const __mmask16 mask = first_lanes(lanes - lane);
+        const __m512 even = _mm512_maskz_loadu_ps(mask, row);
+        const __m512 odd = _mm512_maskz_loadu_ps(k + 1 < depth ? mask : 0, row + from.columns);
+        _mm512_store_si512(to + lane / kPairLanes * apart + k / 2, rounded_pairs(even, odd));
+      }
     return;
   }
-  for (long pair = 0; pair < count; pair += kPairLanes) {
-    Vector rows[kPairLanes];
-    const long k = 2 * (from + pair), left = side.depth - k;
-    for (long lane = 0; lane < kPairLanes; ++lane) {
-      const float* row = data + lane * side.lane_step + k;
-      const __mmask16 low = lane < lanes ? first_lanes(left) : 0;
-      const __mmask16 high = lane < lanes ? first_lanes(left - kPairLanes) : 0;
-      rows[lane] = (Vector)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, row + kPairLanes),
-                                                _mm512_maskz_loadu_ps(low, row));
+  for (long first = 0; first < lanes; first += kPairLanes)
+    for (long k = 0; k < depth; k += 2 * kPairLanes) {
+      Vector rows[kPairLanes];
+      const long left = depth - k;
+      for (long n = 0; n < kPairLanes; ++n) {
+        const float* row = from.data + (first + n) * from.rows + k;
+        const __mmask16 low = first + n < lanes ? first_lanes(left) : 0;
+        const __mmask16 high = first + n < lanes ? first_lanes(left - kPairLanes) : 0;
+        rows[n] = (Vector)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, row + kPairLanes),
+                                               _mm512_maskz_loadu_ps(low, row));
+      }
+      transpose(rows);
+      for (long n = 0; n < std::min(kPairLanes, (left + 1) / 2); ++n)
+        _mm512_store_ps(to + first / kPairLanes * apart + k / 2 + n, rows[n]);
     }
-    transpose(rows);
-    for (long row = 0; row < std::min(kPairLanes, count - pair); ++row)
-      _mm512_store_ps(to + pair + row, rows[row]);
-  }
 }
 
 // Computes kSumRows x V * 16 of the product: the rows from `row` on of a group of the left matrix,
@@ -103,45 +101,52 @@ inline void sums_of(long pairs, const Pairs* left, int row, const Pairs* right, 
   }
 }
 
-// The memory of a thread, kept from call to call; it is not cleared, because it is written first.
-inline Pairs* memory(long count) {
-  thread_local std::vector<Pairs> kept;
-  if (kept.size() < static_cast<size_t>(count)) kept.resize(count);
-  return kept.data();
-}
+// The right factor, as of tiles.h: (groups of 16 columns, pairs of rows).
+class PairedRight {
+ public:
+  // How many columns, and how many rows of them, to take at once: 2 MB, which are read from L3 once for
+  // kAtOnce rows.
+  static long at_once(long) { return 1024; }
+  static constexpr long kDeepAtOnce = 1024;
 
-// to (left lanes, right lanes) = left times right, plus `bias` (right lanes) if there is one.
-inline void multiply(const Side& left, const Side& right, const float* bias, float* to) {
-  const long pairs = pairs_of(right), pitch = right.lanes;
-  thread_local std::vector<Pairs> kept;
-  kept.resize(std::max<size_t>(kept.size(), groups_of(right) * pairs));
-  Pairs* packed = kept.data();
-#pragma omp parallel
-  {
-#pragma omp for schedule(static)
-    for (long group = 0; group < groups_of(right); ++group)
-      pack(right, group, 0, pairs, packed + group * pairs);
-    Pairs* own = memory(kBlockRows / kPairLanes * kBlockPairs);
-#pragma omp for schedule(static)
-    for (long block = 0; block < left.lanes; block += kBlockRows) {
-      const long rows = std::min(kBlockRows, left.lanes - block);
-      for (long from = 0; from == 0 || from < pairs; from += kBlockPairs) {
-        const long count = std::min(kBlockPairs, pairs - from);
-        for (long group = 0; group * kPairLanes < rows; ++group)
-          pack(left, block / kPairLanes + group, from, count, own + group * count);
-        for (long group = 0; group < groups_of(right); group += kSumVectors) {
-          const long vectors = std::min<long>(kSumVectors, groups_of(right) - group);
-          const auto compute = vectors == 3 ? sums_of<3> : vectors == 2 ? sums_of<2> : sums_of<1>;
-          const long column = group * kPairLanes;
-          for (long row = 0; row < rows; row += kSumRows) {
-            float* place = to + (block + row) * pitch + column;
-            const float* start = from ? place : bias ? bias + column : nullptr;
-            compute(count, own + row / kPairLanes * count, row % kPairLanes,
-                    packed + group * pairs + from, pairs, start, from ? pitch : 0, place, pitch,
-                    std::min<long>(kSumRows, rows - row), pitch - column);
-          }
-        }
-      }
+  // Takes a matrix whose element (k, column) is from.data[column * from.rows + k * from.columns]; one
+  // of both steps is 1.
+  void take(long depth, long columns, Strided from) {
+    pairs_ = (depth + 1) / 2;
+    const size_t count = (columns + kPairLanes - 1) / kPairLanes * pairs_;
+    if (packed_.size() < count) packed_.resize(count);
+    for (long column = 0; column < columns; column += kAtOnce)
+      pack(std::min(kAtOnce, columns - column), depth, from.from(column),
+           packed_.data() + column / kPairLanes * pairs_, pairs_);
+  }
+
+  long pairs() const { return pairs_; }
+  const Pairs* at(long column) const { return packed_.data() + column / kPairLanes * pairs_; }
+
+ private:
+  std::vector<Pairs> packed_;
+  long pairs_ = 0;
+};
+
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h.
+inline void product(long rows, long columns, long depth, Strided a, const PairedRight& b,
+                    const float* start, long pitch, float* c, long ldc) {
+  static thread_local std::vector<Pairs> left;
+  const long pairs = b.pairs();
+  const size_t count = kAtOnce / kPairLanes * pairs;
+  if (left.size() < count) left.resize(count);
+  for (long block = 0; block < rows; block += kAtOnce) {
+    const long some = std::min(kAtOnce, rows - block);
+    pack(some, depth, a.from(block), left.data(), pairs);
+    for (long column = 0, vectors; column < columns; column += vectors * kPairLanes) {
+      const long groups = (columns - column + kPairLanes - 1) / kPairLanes;
+      vectors = groups == 4 ? 2 : std::min<long>(kSumVectors, groups);  // 2 and 2, not 3 and 1
+      const auto compute = vectors == 3 ? sums_of<3> : vectors == 2 ? sums_of<2> : sums_of<1>;
+      for (long row = 0; row < some; row += kSumRows)
+        compute(pairs, left.data() + row / kPairLanes * pairs, row % kPairLanes, b.at(column), pairs,
+                start ? start + (block + row) * pitch + column : nullptr, pitch,
+                c + (block + row) * ldc + column, ldc, std::min<long>(kSumRows, some - row),
+                columns - column);
     }
   }
 }

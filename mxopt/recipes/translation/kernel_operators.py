@@ -28,6 +28,8 @@ class KernelPass(Pass):
         adds: whether gradients of the parameters may be added to.
     """
 
+    fuses_losses = True
+
     def __init__(
         self, F, lengths, units: int, heads: int, dropout: float, bfloat16: bool = False,
         adds: bool = True,
@@ -36,7 +38,6 @@ class KernelPass(Pass):
         self._adds = adds
         # How many bfloat16 stand for a float32 in large products; None: MXNet's operator.
         self._parts = 1 if bfloat16 else 3 if kernels.multiplies_float32() else None
-        self.fuses_losses = not bfloat16 or kernels.multiplies_by_tiles()
         ones = F.broadcast_to(F.reshape(self._one, (1,)), shape=(operators.DRAWS,))
         self._draws = operators.draws(F, ones)
         self._salts = itertools.count()
