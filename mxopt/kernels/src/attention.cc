@@ -3,8 +3,8 @@
 // them wrote them, so nothing is transposed: those of a word beside each other in one array, or, if
 // the queries are of other words, keys and values beside each other in a second one. Samples are
 // padded to one length, or one after the other in a batch of one row, with padding behind the last one
-// only. The scores of one head of one sample are in the cache, and the backward pass computes them
-// again.
+// only. The scores of one head of one sample are in the cache, a row for each key, so that a vector holds
+// those of several queries. The backward pass computes them again.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -19,8 +19,8 @@ namespace {
 // One head of one sample: where its arrays begin, and how many queries and keys it has.
 struct Task {
   long query, key, out;     // numbers of elements before it
-  long queries, keys, real; // `real` keys are not padding
-  long pitch;               // of a row of scores
+  long queries, keys, seen; // the first `seen` keys are seen by a query
+  long pitch;               // of a key's scores
   uint32_t number;          // of its first score, for dropout
 };
 
@@ -65,13 +65,14 @@ struct Heads {
     for (long sample = 0; sample < samples; ++sample) {
       Task task;
       task.keys = packed ? static_cast<long>(key_lengths[sample]) : asked[1];
-      task.real = std::max(0L, std::min<long>(task.keys, key_lengths[sample]));
       task.queries = packed ? static_cast<long>(query_lengths[sample]) : asking[1];
+      const long real = causal ? task.queries : static_cast<long>(key_lengths[sample]);
+      task.seen = std::max(0L, std::min(task.keys, real));
       whole = whole && task.keys >= 0 && task.keys <= asked[1] && task.queries >= 0 &&
               task.queries <= asking[1];
-      task.pitch = in_vectors(task.keys);
-      size = std::max(size, task.queries * task.pitch);
-      for (long head = 0; head < heads; ++head, number += task.queries * task.pitch) {
+      task.pitch = in_vectors(task.queries);
+      size = std::max(size, task.keys * task.pitch);
+      for (long head = 0; head < heads; ++head, number += task.keys * task.pitch) {
         task.query = query_at * query_row + head * width;
         task.key = key_at * key_row + head * width;
         task.out = query_at * units + head * width;
@@ -87,32 +88,42 @@ struct Heads {
               "length, and none may be negative");
   }
 
-  // The softmax of the scores of a task, (queries, pitch), 0 for keys that are masked.
+  // The softmax of the scores of a task, (keys seen, pitch), 0 where a query does not see a key.
   void weights(const Task& task, Panels& panels, float* to) const {
-    const long keys = task.keys, pitch = task.pitch;
-    panels.take_transposed(width, keys, key + task.key, key_row);
-    product(task.queries, pitch, width, {query + task.query, query_row, 1}, panels, to, pitch,
-            false);
-    for (long q = 0; q < task.queries; ++q) {
-      float* row = to + q * pitch;
-      const long seen = causal ? std::min(keys, q + 1) : task.real;
-      std::fill(row + seen, row + pitch, -1e30f);
-      const float most = largest(row, pitch);
-      Vector total = {};
-      for (long k = 0; k < pitch; k += kLanes) {
-        const Vector powers = exponential((load(row + k) - most) * scale);
-        store(row + k, powers);
-        total += powers;  // those of masked keys are far too small to count
+    const long keys = task.seen, pitch = task.pitch;
+    panels.take_transposed(width, task.queries, query + task.query, query_row);
+    product(keys, pitch, width, {key + task.key, key_row, 1}, panels, to, pitch, false);
+    for (long from = 0; from < pitch; from += kLanes) {
+      const long last = causal ? std::min(keys, from + kLanes) : keys;
+      Vector most = Vector{} - 1e30f, total = {};
+      for (long k = 0; k < last; ++k) {
+        const Vector scores = load(to + k * pitch + from);
+        most = sees(k, from) && scores > most ? scores : most;
       }
-      std::fill(row + seen, row + pitch, 0.0f);
-      const float inverse = seen ? 1 / sum(total) : 0;
-      for (long k = 0; k < pitch; k += kLanes) store(row + k, load(row + k) * inverse);
+      for (long k = 0; k < last; ++k) {
+        float* const at = to + k * pitch + from;
+        const Vector powers = exponential((load(at) - most) * scale);
+        const Vector seen = sees(k, from) ? powers : Vector{};
+        store(at, seen);
+        total += seen;
+      }
+      const Vector inverse = 1 / total;  // a query sees the first key at least
+      for (long k = 0; k < keys; ++k) {
+        float* const at = to + k * pitch + from;
+        store(at, k < last ? load(at) * inverse : Vector{});
+      }
     }
   }
 
-  // Applies dropout to a task's (queries, pitch).
+  // Which of the queries from one on see a key, if it is no padding.
+  Lanes sees(long key, long query) const {
+    static constexpr Places kNumbers = places([](int lane) { return lane; });
+    return kNumbers.lanes() >= static_cast<int>(causal ? key - query : 0);
+  }
+
+  // Applies dropout to a task's (keys seen, pitch).
   void drop(const Dropout& dropout, const Task& task, const float* from, float* to) const {
-    for (long n = 0; n < task.queries * task.pitch; n += kLanes) {
+    for (long n = 0; n < task.seen * task.pitch; n += kLanes) {
       const Vector v = load(from + n);
       store(to + n, dropout.active() ? dropout(v, task.number + n) : v);
     }
@@ -147,8 +158,8 @@ MXReturnValue forward(const Attributes& attributes, std::vector<MXTensor>* input
       const Task& task = all.tasks[number];
       all.weights(task, panels, scores);
       all.drop(dropout, task, scores, scores);
-      panels.take(task.keys, all.width, all.value + task.key, all.key_row);
-      product(task.queries, all.width, task.keys, {scores, task.pitch, 1}, panels,
+      panels.take(task.seen, all.width, all.value + task.key, all.key_row);
+      product(task.queries, all.width, task.seen, {scores, 1, task.pitch}, panels,
               out + task.out, all.units, false);
     }
   }
@@ -174,31 +185,33 @@ MXReturnValue backward(const Attributes& attributes, std::vector<MXTensor>* inpu
 #pragma omp for schedule(static)
     for (size_t number = 0; number < all.tasks.size(); ++number) {
       const Task& task = all.tasks[number];
-      const long queries = task.queries, keys = task.keys, pitch = task.pitch;
+      const long queries = task.queries, keys = task.seen, pitch = task.pitch;
       const float* douts = dout + task.out;
+      float *const dkeys = dkey + task.key, *const dvalues = dvalue + task.key;
       all.weights(task, panels, weights);
       all.drop(dropout, task, weights, dropped);
       panels.take(queries, all.width, douts, all.units);
-      product(keys, all.width, queries, {dropped, 1, pitch}, panels, dvalue + task.key, all.key_row,
+      product(keys, all.width, queries, {dropped, pitch, 1}, panels, dvalues, all.key_row, false);
+      panels.take_transposed(all.width, queries, douts, all.units);
+      product(keys, pitch, all.width, {all.value + task.key, all.key_row, 1}, panels, gradient, pitch,
               false);
-      panels.take_transposed(all.width, keys, all.value + task.key, all.key_row);
-      product(queries, pitch, all.width, {douts, all.units, 1}, panels, gradient, pitch, false);
       all.drop(dropout, task, gradient, gradient);
-      for (long row = 0; row < queries; ++row) {
-        const float* p = weights + row * pitch;
-        float* g = gradient + row * pitch;
-        Vector total = {};
-        for (long n = 0; n < pitch; n += kLanes) total += load(p + n) * load(g + n);
-        const float mean = sum(total);
-        for (long n = 0; n < pitch; n += kLanes)
-          store(g + n, load(p + n) * (load(g + n) - mean) * all.scale);
+      for (long from = 0; from < pitch; from += kLanes) {
+        Vector mean = {};
+        for (long n = from; n < keys * pitch; n += pitch)
+          mean += load(weights + n) * load(gradient + n);
+        for (long n = from; n < keys * pitch; n += pitch)
+          store(gradient + n, load(weights + n) * (load(gradient + n) - mean) * all.scale);
       }
       panels.take(keys, all.width, all.key + task.key, all.key_row);
-      product(queries, all.width, keys, {gradient, pitch, 1}, panels, dquery + task.query,
+      product(queries, all.width, keys, {gradient, 1, pitch}, panels, dquery + task.query,
               all.query_row, false);
       panels.take(queries, all.width, all.query + task.query, all.query_row);
-      product(keys, all.width, queries, {gradient, 1, pitch}, panels, dkey + task.key, all.key_row,
-              false);
+      product(keys, all.width, queries, {gradient, pitch, 1}, panels, dkeys, all.key_row, false);
+      for (long unseen = keys; unseen < task.keys; ++unseen) {
+        std::fill_n(dkeys + unseen * all.key_row, all.width, 0.0f);
+        std::fill_n(dvalues + unseen * all.key_row, all.width, 0.0f);
+      }
     }
   }
   // The lengths and the draws have no gradient.

@@ -323,6 +323,15 @@ class Strips {
   std::vector<float> floats_;
 };
 
+// A tile of `rows` rows, which are at most R.
+template <int R, int V, class Left>
+inline void product_rows(long rows, long depth, Left a, const float* b, long ldb, float* c, long ldc,
+                         bool add) {
+  if constexpr (R > 1)
+    if (rows < R) return product_rows<R - 1, V>(rows, depth, a, b, ldb, c, ldc, add);
+  product_tile<R, V>(depth, a, b, ldb, c, ldc, add);
+}
+
 // The product with a panel of V vectors, of which the first `columns` columns are kept.
 template <int V, class Left>
 inline void product_panel(long rows, long columns, long depth, Left a, const float* panel, float* c,
@@ -330,23 +339,15 @@ inline void product_panel(long rows, long columns, long depth, Left a, const flo
   constexpr long kWide = V * kLanes;
   float spare[kRows * kWide];
   const bool whole = columns == kWide;
-  for (long r = 0; r < rows;) {
-    const long rest = rows - r, some = rest >= kRows ? kRows : rest >= kRows / 2 ? kRows / 2 : 1;
-    const Left left = a.from(r);
+  for (long r = 0; r < rows; r += kRows) {
+    const long some = std::min<long>(kRows, rows - r);
     float* to = whole ? c + r * ldc : spare;
-    const long pitch = whole ? ldc : kWide;
-    if (some == kRows)
-      product_tile<kRows, V>(depth, left, panel, kWide, to, pitch, add && whole);
-    else if (some == kRows / 2)
-      product_tile<kRows / 2, V>(depth, left, panel, kWide, to, pitch, add && whole);
-    else
-      product_tile<1, V>(depth, left, panel, kWide, to, pitch, add && whole);
+    product_rows<kRows, V>(some, depth, a.from(r), panel, kWide, to, whole ? ldc : kWide, add && whole);
     for (long n = 0; !whole && n < some; ++n)
       for (long column = 0; column < columns; ++column) {
         float& sum = c[(r + n) * ldc + column];
         sum = (add ? sum : 0) + spare[n * kWide + column];
       }
-    r += some;
   }
 }
 
