@@ -13,7 +13,7 @@ from mxopt.measure import Experiment, Ratio
 from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
 from mxopt.report.card import DATA, Card, processor_of
-from mxopt.report.pairs import claim, rows_of
+from mxopt.report.pairs import brief, rows_of
 
 RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
 # The columns of a card's table before those of the processors.
@@ -125,8 +125,8 @@ def table(card: Card, found: list[Measured]) -> report.Table:
         alike = rows.setdefault(measured.about(), [{}])
         if measured.processor in alike[-1]:
             alike.append({})
-        said = f"[{measured.verdict(card)}]({link(measured.path, card.path)})"
-        alike[-1][measured.processor] = claim(measured.times, said)
+        said = f"[{brief(measured.verdict(card))}]({link(measured.path, card.path)})"
+        alike[-1][measured.processor] = f"{measured.times}: {said}"
     cells = [
         [*about, *(row.get(processor, "") for processor in processors)]
         for about, alike in rows.items()

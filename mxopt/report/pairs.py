@@ -156,21 +156,21 @@ def beside(rows: dict[str, list[Row]]) -> list[tuple]:
     return [(title, *(found.get(title) for found in known)) for title in titles]
 
 
-def claim(times: str, verdict: str) -> str:
-    """Return ratio and verdict as one cell, without the difference that a verdict rests on.
+def brief(verdict: str) -> str:
+    """Return a verdict without the difference that it rests on.
 
     Args:
-        times: how many times better, with its interval.
-        verdict: what that shows.
+        verdict: the verdict.
     """
-    return f"{times}: {re.sub(': difference [^;]*', '', verdict)}"
+    return re.sub(": difference [^;]*", "", verdict)
 
 
 def _claim(row: Row | None) -> str:
-    """Return a row's claim; ``not measured`` without a row."""
+    """Return ratio and verdict as one cell."""
     if row is None:
         return "not measured"
-    return claim(*row.cells[-2:])
+    times, verdict = row.cells[-2:]
+    return f"{times}: {brief(verdict)}"
 
 
 def _columns(processors) -> list[str]:

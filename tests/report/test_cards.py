@@ -97,6 +97,15 @@ def test_the_links_of_a_card_lead_somewhere(path):
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_every_figure_of_a_card_links_to_its_record(path):
+    table = path.read_text(encoding="utf-8").split("<!-- measured: begin -->")[1]
+    rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith("|")]
+    for row in rows[2:]:
+        for cell in filter(str.strip, row[rows[0].index("data") + 1 :]):
+            assert re.search(r": \[[^\[\]]+\]\([^()]+\.jsonl\)$", cell.strip()), cell
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
 def test_the_plans_of_a_card_are_plans(path):
     text = path.read_text(encoding="utf-8")
     commands = re.findall(r"^mxopt run (.*)$", text, re.MULTILINE)
