@@ -31,6 +31,7 @@ HEADINGS = (
 )
 
 DATA = "data"  # the last column of the measured table before those of the processors
+UNKNOWN = "unknown"  # the processor of a run that does not say it
 LINK = r"\[([^\]]*)\]\([^)]*\)"
 
 
@@ -144,7 +145,7 @@ def processor_of(run: Run) -> str:
     Args:
         run: the run.
     """
-    return folder_name(run.only("environment").get("cpu", {}).get("model", "unknown"))
+    return folder_name(run.only("environment").get("cpu", {}).get("model", UNKNOWN))
 
 
 def read_cards(folder: str | Path = methods.__path__[0]) -> list[Card]:

@@ -12,7 +12,7 @@ from mxopt.core.plan import Plan
 from mxopt.measure import Experiment, Ratio
 from mxopt.measure.ablation import AFTER, BEFORE, arm_name
 from mxopt.report import results
-from mxopt.report.card import DATA, Card, processor_of
+from mxopt.report.card import DATA, UNKNOWN, Card, processor_of
 from mxopt.report.pairs import brief, rows_of
 
 RECORDS = ("docs/results", "benchmarks/records", "docs/clusters.jsonl")
@@ -163,10 +163,14 @@ def measurements(root: Path) -> list[Measured]:
 
 
 def _processor(experiment: Experiment, path: Path) -> str:
-    """Return the processor of records, by their folder or, where they have none, by a run."""
-    if len(path.parts) > 1:
-        return path.parts[0]
-    return processor_of(next(run for runs in experiment.runs.values() for run in runs))
+    """Return the processor of records: by a run, or by the folder, whose name may say more of it.
+
+    Old runs do not name the family and model.
+    """
+    every = (processor_of(run) for runs in experiment.runs.values() for run in runs)
+    known = next((name for name in every if name != UNKNOWN), UNKNOWN)
+    folder = next(iter(path.parts), "")
+    return folder if folder.startswith(known) else known
 
 
 def own(card: Card, found: list[Measured]) -> list[Measured]:

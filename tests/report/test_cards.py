@@ -1,6 +1,7 @@
 import itertools
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,15 @@ def test_a_record_belongs_to_the_processor_of_its_folder_or_of_its_runs():
     assert environment["cpu"]["model"] == "AMD EPYC"  # of records without family and model
     assert found[older].processor == "amd-epyc-family-25-model-17"
     assert found["docs/clusters.jsonl"].processor == "amd-epyc-family-25-model-17"
+
+
+def test_a_folder_of_a_notebook_is_no_processor(tmp_path):
+    record = ROOT / "docs/results/amd-epyc-family-25-model-1/8_1/precision.jsonl"
+    place = tmp_path / "docs" / "results" / "8_1" / record.name
+    place.parent.mkdir(parents=True)
+    shutil.copyfile(record, place)
+    found = {each.processor for each in measurements(tmp_path)}
+    assert found == {"amd-epyc-family-25-model-1"}
 
 
 def test_a_pair_named_beforehand_stands_for_a_method(tmp_path):

@@ -17,7 +17,7 @@ namespace mxopt {
 
 constexpr long kPairLanes = 16;
 constexpr int kSumRows = 8, kSumVectors = 3;  // 24 registers of sums
-constexpr long kAtOnce = 128;                   // lanes of a matrix that are packed at once
+constexpr long kPackedLanes = 128;  // lanes of a matrix that are packed at once
 
 // Two consecutive elements along the depth of each of 16 rows (or columns), as bfloat16.
 struct alignas(64) Pairs {
@@ -105,7 +105,7 @@ inline void sums_of(long pairs, const Pairs* left, int row, const Pairs* right, 
 class PairedRight {
  public:
   // How many columns, and how many rows of them, to take at once: 2 MB, which are read from L3 once for
-  // kAtOnce rows.
+  // kPackedLanes rows.
   static long at_once(long) { return 1024; }
   static constexpr long kDeepAtOnce = 1024;
 
@@ -115,8 +115,8 @@ class PairedRight {
     pairs_ = (depth + 1) / 2;
     const size_t count = (columns + kPairLanes - 1) / kPairLanes * pairs_;
     if (packed_.size() < count) packed_.resize(count);
-    for (long column = 0; column < columns; column += kAtOnce)
-      pack(std::min(kAtOnce, columns - column), depth, from.from(column),
+    for (long column = 0; column < columns; column += kPackedLanes)
+      pack(std::min(kPackedLanes, columns - column), depth, from.from(column),
            packed_.data() + column / kPairLanes * pairs_, pairs_);
   }
 
@@ -133,10 +133,10 @@ inline void product(long rows, long columns, long depth, Strided a, const Paired
                     const float* start, long pitch, float* c, long ldc) {
   static thread_local std::vector<Pairs> left;
   const long pairs = b.pairs();
-  const size_t count = kAtOnce / kPairLanes * pairs;
+  const size_t count = kPackedLanes / kPairLanes * pairs;
   if (left.size() < count) left.resize(count);
-  for (long block = 0; block < rows; block += kAtOnce) {
-    const long some = std::min(kAtOnce, rows - block);
+  for (long block = 0; block < rows; block += kPackedLanes) {
+    const long some = std::min(kPackedLanes, rows - block);
     pack(some, depth, a.from(block), left.data(), pairs);
     for (long column = 0, vectors; column < columns; column += vectors * kPairLanes) {
       const long groups = (columns - column + kPairLanes - 1) / kPairLanes;
