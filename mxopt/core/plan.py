@@ -122,8 +122,9 @@ class Plan:
             rate for each layer) or ``lamb`` (You et al., 2020: Adam with a rate for each layer).
         aggregation: number of parameters that one call of SGD, LARS or LAMB updates, up to 45;
             ``None`` is MXNet's default, 4 (LAMB: 45); with ``updates="fused"`` all of them.
-        updates: ``mxnet``, or ``fused`` for an operator of mxopt's kernels, which updates all
-            parameters in one call (SGD and Adam, in float32 on a CPU).
+        updates: ``mxnet``, or ``fused`` for operators of mxopt's kernels, which update all
+            parameters in one call, and clip all gradients in another (SGD and Adam, in float32 on a
+            CPU).
         batch_size: samples for each step, over all devices of all processes.
         learning_rate: learning rate of the optimizer.
         momentum: momentum of SGD and LARS.

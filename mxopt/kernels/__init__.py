@@ -22,6 +22,8 @@ _one_at_a_time = threading.Lock()
 # they write over it. MXNet reads this at the first backward pass, so ``import mxopt`` sets it.
 SUMS, NEVER = "MXNET_EXEC_INPLACE_GRAD_SUM_CAP", 2**31 - 1
 _MXNETS_OWN = 8
+# What operators that write into a model's arrays take: dense float32 on a CPU.
+KIND = ("float32", "default", "cpu")
 
 
 def load() -> None:
@@ -75,6 +77,11 @@ def _check_sums(mx) -> None:
             "gradients that have as many terms. Import mxopt before anything is trained, and leave "
             f"the variable out, or set it to {NEVER} before Python starts"
         )
+
+
+def kind(array) -> tuple[str, str, str]:
+    """Return dtype, storage and kind of device of an ``mxnet.nd.NDArray``; ``KIND`` is taken."""
+    return np.dtype(array.dtype).name, array.stype, array.context.device_type
 
 
 def multiplies_bfloat16() -> bool:

@@ -14,6 +14,7 @@ from mxopt.kernels import build
 HERE = Path(__file__).parent
 MODULES = [
     "test_batch_norm.py",
+    "test_clip_by_norm.py",
     "test_convolutions.py",
     "test_cross_entropy.py",
     "test_dense.py",

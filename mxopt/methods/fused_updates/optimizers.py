@@ -10,7 +10,6 @@ import math
 import os
 
 import mxnet as mx
-import numpy as np
 from mxnet import nd
 
 from mxopt import kernels
@@ -30,11 +29,10 @@ class _Fused:
 
     def create_state(self, index, weight):
         """Return the states of a parameter, as MXNet's optimizer makes them."""
-        given = (np.dtype(weight.dtype).name, weight.stype, weight.context.device_type)
-        if given != ("float32", "default", "cpu"):
+        if kernels.kind(weight) != kernels.KIND:
             raise DeviceError(
-                f"a weight of shape {weight.shape} is {', '.join(given)}; fused updates take "
-                "float32, default (dense), cpu: use MXNet's own optimizer"
+                f"a weight of shape {weight.shape} is {', '.join(kernels.kind(weight))}; fused "
+                "updates take float32, default (dense), cpu: use MXNet's own optimizer"
             )
         return super().create_state(index, weight)
 

@@ -14,7 +14,8 @@ class GradientClipping(Method):
             from mxopt.methods.gradient_clipping.clip import clip_gradients
 
             run.precision.unscale(run.trainer)
-            clip_gradients(run.trainer, run.plan.clip_norm * size)
+            fused = run.plan.updates == "fused"
+            clip_gradients(run.trainer, run.plan.clip_norm * size, fused)
 
 
 __getattr__ = exports(__name__, clip_gradients="clip", clip_by_norm="clip")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mxnet import gluon, nd
 
+from mxopt import kernels
+
 # Elements whose squares are summed at once. Longer float32 sums lose digits: MXNet's multi_sum_sq,
 # which clip_global_norm uses, stops growing at 2 ** 24 and gives 60 million ones a norm 47 % short.
 CHUNK = 1 << 20
@@ -13,7 +15,7 @@ DOWN, UP = 2.0**-80, 2.0**80
 _LARGE, _SMALL_BOUND = 2.0**120, 2.0**-40
 
 
-def clip_by_norm(gradients: list[nd.NDArray], max_norm: float) -> None:
+def clip_by_norm(gradients: list[nd.NDArray], max_norm: float, fused: bool = False) -> None:
     """Scale gradients in place so that their joint L2 norm is at most ``max_norm``.
 
     ``gluon.utils.clip_global_norm`` reads the norm into Python, which waits for the device in every
@@ -24,7 +26,18 @@ def clip_by_norm(gradients: list[nd.NDArray], max_norm: float) -> None:
     Args:
         gradients: gradients on one device, of any shapes and floating dtypes.
         max_norm: largest norm allowed.
+        fused: whether to clip them by one operator of :mod:`mxopt.kernels`, which sums squares in
+            float64, where all gradients are dense, float32 and on a CPU.
+
+    Raises:
+        DeviceError: with ``fused``, if the operator cannot be compiled here.
     """
+    if fused and {kernels.kind(gradient) for gradient in gradients} == {kernels.KIND}:
+        kernels.load()
+        nd.mxopt_clip_by_norm(
+            *gradients, out=gradients, arrays=len(gradients), max_norm=float(max_norm)
+        )
+        return
     squares, factor = _factor(gradients, max_norm, 1.0)
     factor = nd.where(squares < _LARGE, factor, _factor(gradients, max_norm, DOWN)[1])
     if max_norm < _SMALL_BOUND:  # otherwise a norm that underflows is within the bound
@@ -54,14 +67,15 @@ def _factor(gradients, max_norm: float, scale: float) -> tuple[nd.NDArray, nd.ND
     return squares, factor + 0 * squares
 
 
-def clip_gradients(trainer: gluon.Trainer, max_norm: float) -> None:
+def clip_gradients(trainer: gluon.Trainer, max_norm: float, fused: bool = False) -> None:
     """Clip the gradients of a trainer's parameters on each of its devices.
 
     Args:
         trainer: trainer made with ``update_on_kvstore=False``, whose gradients are summed already
             (``allreduce_grads``).
         max_norm: largest norm allowed.
+        fused: as for :func:`clip_by_norm`.
     """
     for index in range(len(trainer._contexts)):
         parameters = (p for p in trainer._params if p.grad_req != "null")
-        clip_by_norm([p.list_grad()[index] for p in parameters], max_norm)
+        clip_by_norm([p.list_grad()[index] for p in parameters], max_norm, fused)
