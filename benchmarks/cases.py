@@ -165,6 +165,15 @@ ALONE = {
         "peers": {},
         "headline": "mxnet",
     },
+    "transformer-clipped": {
+        "title": "The same Transformer with clip_norm, clipped and updated by MXNet's operators "
+        "and by kernels",
+        "case": "transformer",
+        "base": {"clip_norm": 1.0},
+        "changes": {"mxnet": {"updates": "mxnet"}, "fused": {}},
+        "peers": {},
+        "headline": "mxnet",
+    },
     "resnet-updates": {
         "title": "The same ResNet-50, its parameters updated four in a call and one by one",
         "case": "resnet",

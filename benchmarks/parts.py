@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import goal, loader, predict, products
+from benchmarks import goal, loader, predict, products, training
 from benchmarks.cases import (
     ALONE,
     EPOCHS,
@@ -244,6 +244,7 @@ PARTS = {
     **dict.fromkeys(predict.PREDICT, predict.part),
     **{name: _sizes if "case" in own else goal.sizes for name, own in SIZES.items()},
     **dict.fromkeys(GROWTH, _growth),
+    **dict.fromkeys(training.TRAINING, training.part),
     "levers": _levers,
     "roofline": _roofline,
     "blas": products.blas,

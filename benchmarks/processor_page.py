@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import beside, ceilings, given, growth, levers, predict, roofline, sizes
+from benchmarks import beside, ceilings, given, growth, levers, predict, roofline, sizes, training
 from benchmarks.beside import MEBIBYTE, best_peer, is_peer, last_arm, own_arms
 from benchmarks.cases import ALONE, LAUNCH, STEPS, TRIED
 from benchmarks.goal import EPOCH
@@ -53,6 +53,7 @@ def text(known: dict[str, Experiment]) -> str:
         parts += [f"## {found.title}", str(beside.arms(found))]
         if peer := best_peer(found):
             parts.append(beside.verdict(found, peer, None))
+    parts += trainings(known)
     if "garments" in known:
         found = known["garments"]
         parts += [f"## {found.title}", ABOUT_GARMENTS, str(beside.arms(found))]
@@ -126,6 +127,19 @@ def compared_arm(found: Experiment) -> str:
         found: the experiment.
     """
     return (_reader if found.name == "loader" else last_arm)(found)
+
+
+def trainings(known: dict[str, Experiment]) -> list[str]:
+    """Return paragraphs on whole trainings: their time, and the scores of what they learned.
+
+    Args:
+        known: a processor's experiments by name.
+    """
+    parts = []
+    for found in (known[name] for name in training.TRAINING if name in known):
+        scores = report.arms(found, {found.quality: ""})
+        parts += [f"## {found.title}", training.ABOUT, str(report.comparison(found)), str(scores)]
+    return parts
 
 
 def grown(known: dict[str, Experiment]) -> list[Experiment]:
