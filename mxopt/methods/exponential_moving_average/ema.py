@@ -28,7 +28,8 @@ def move(averages: list[nd.NDArray], weights: list[nd.NDArray], decay: float) ->
         decay: 0 copies the weights, 1 changes nothing.
     """
     for average, weight in zip(averages, weights):
-        average += (1 - decay) * (weight - average)
+        # One operator, without copies: the step of SGD along the gradient average - weight.
+        nd.sgd_update(average, weight, lr=1 - decay, wd=1.0, rescale_grad=-1.0, out=average)
 
 
 class MovingAverage(Average):
