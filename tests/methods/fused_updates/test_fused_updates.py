@@ -43,6 +43,7 @@ def losses(switches, **more) -> list[float]:
         ADAM,
         {**SGD, "hybridize": "static", "gradients": "released"},
         {**SGD, "devices": "cpu:0-3"},
+        {**SGD, "devices": "cpu:0-3", "clip_norm": 0.5},
         {**ADAM, "grad_accumulation": 2, "clip_norm": 0.5},
         {**ADAM, "schedule": "cosine", "warmup_epochs": 1},
     ],
