@@ -37,9 +37,10 @@ def test_odd_sizes_and_many_blocks(share, in_place):
 
 
 def test_an_array_without_elements_changes_nothing():
-    arrays = [nd.array([3.0]), nd.zeros((2,)).slice_axis(0, 0, 1), nd.array([4.0])]
-    nd.mxopt_clip_by_norm(*arrays, out=arrays, arrays=3, max_norm=2.5)
-    assert [array.asnumpy().tolist() for array in arrays] == [[1.5], [0.0], [2.0]]
+    with mx.util.np_shape(True):
+        arrays = [nd.array([3.0]), nd.zeros((0, 2)), nd.array([4.0])]
+        nd.mxopt_clip_by_norm(*arrays, out=arrays, arrays=3, max_norm=2.5)
+        assert [array.asnumpy().tolist() for array in arrays] == [[1.5], [], [2.0]]
 
 
 def test_gradients_that_onednn_has_computed():
