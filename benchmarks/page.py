@@ -20,8 +20,8 @@ ABOUT = """# Benchmarks
 `mxopt` and PyTorch on the same work. `make bench` repeats the measurements and generates this page,
 and [one for each processor](#each-processor), from `records/<processor>/`; no figure of ours is
 typed by hand. With its defaults, six runs of each arm, it takes about an hour on two cores;
-`make bench LONG=1` also measures every lever, whole epochs, loaders, other sizes, products by the
-BLAS, growth and the time of operators, and takes some hours.
+`make bench LONG=1` also measures every lever, whole epochs and trainings, loaders, other sizes,
+products by the BLAS, growth and the time of operators, and takes some hours.
 
 **The same work** means: the same network layer by layer, with the weights copied and the outputs
 equal to 1e-3 before a clock starts; the same samples, batches, loss, optimizer and precision.
