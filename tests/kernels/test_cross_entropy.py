@@ -20,6 +20,7 @@ SIZES = [
     (257, 40, 256),
     (30, 520, 257),
     (600, 19, 530),
+    (300, 200, 1030),  # a thread adds up gradients over blocks of classes, in strips of rows
 ]
 
 

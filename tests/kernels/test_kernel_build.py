@@ -124,10 +124,10 @@ def test_a_vector_is_one_register_and_stays_there(instructions, tuned, register,
         pytest.skip("no compiler")
     source, assembly = tmp_path / "tile.cc", tmp_path / "tile.s"
     source.write_text(
-        '#include "matrix.h"\nusing namespace mxopt;\n'
-        "void tile(long n, Strided a, const float* b, float* c) "
-        "{ product_tile<kRows, kVectors>(n, a, b, 48, c, 48, true); }\n"
-        "void clip(float* v) { store(v, clipped(load(v), 6)); }\n"
+        '#include "matrix.h"\nnamespace mxopt {\n'
+        "template void product_tile<kRows, kVectors, Strided>"
+        "(long, Strided, const float*, long, const float*, long, float*, long);\n"
+        "void clip(float* v) { store(v, clipped(load(v), 6)); }\n}\n"
     )
     options = [*(flag for flag in build.FLAGS if "march" not in flag), "-Wno-psabi"]
     subprocess.run(

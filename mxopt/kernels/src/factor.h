@@ -50,9 +50,7 @@ using Right = FloatRight;
 // c (rows, columns) = a (rows, depth) b (depth, columns), plus `start`, as of tiles.h.
 inline void product(long rows, long columns, long depth, Strided a, const FloatRight& b,
                     const float* start, long pitch, float* c, long ldc) {
-  for (long row = 0; start && start != c && row < rows; ++row)
-    std::copy_n(start + row * pitch, columns, c + row * ldc);
-  product(rows, columns, depth, a, b.panels, c, ldc, start != nullptr);
+  product(rows, columns, depth, a, b.panels, start, pitch, c, ldc);
 }
 
 #endif

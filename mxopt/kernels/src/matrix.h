@@ -168,8 +168,8 @@ struct Side {
 // A tile of the product. What was there is added last, so that rounding errors do not grow with the
 // number of calls. Inlined, g++ keeps what the loop around it needs in registers, and sums on the stack.
 template <int R, int V, class Left>
-__attribute__((noinline)) void product_tile(long depth, Left a, const float* b, long ldb, float* c,
-                                            long ldc, bool add) {
+__attribute__((noinline)) void product_tile(long depth, Left a, const float* b, long ldb,
+                                            const float* start, long pitch, float* c, long ldc) {
   Vector sums[R][V] = {};
   for (long k = 0; k < depth; ++k) {
     Vector right[V];
@@ -186,8 +186,8 @@ __attribute__((noinline)) void product_tile(long depth, Left a, const float* b, 
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      float* const to = c + r * ldc + v * kLanes;
-      store(to, add ? load(to) + sums[r][v] : sums[r][v]);
+      const Vector sum = sums[r][v];
+      store(c + r * ldc + v * kLanes, start ? load(start + r * pitch + v * kLanes) + sum : sum);
     }
 }
 
@@ -325,52 +325,56 @@ class Strips {
 
 // A tile of `rows` rows, which are at most R.
 template <int R, int V, class Left>
-inline void product_rows(long rows, long depth, Left a, const float* b, long ldb, float* c, long ldc,
-                         bool add) {
+inline void product_rows(long rows, long depth, Left a, const float* b, long ldb, const float* start,
+                         long pitch, float* c, long ldc) {
   if constexpr (R > 1)
-    if (rows < R) return product_rows<R - 1, V>(rows, depth, a, b, ldb, c, ldc, add);
-  product_tile<R, V>(depth, a, b, ldb, c, ldc, add);
+    if (rows < R) return product_rows<R - 1, V>(rows, depth, a, b, ldb, start, pitch, c, ldc);
+  product_tile<R, V>(depth, a, b, ldb, start, pitch, c, ldc);
 }
 
 // The product with a panel of V vectors, of which the first `columns` columns are kept.
 template <int V, class Left>
-inline void product_panel(long rows, long columns, long depth, Left a, const float* panel, float* c,
-                          long ldc, bool add) {
+inline void product_panel(long rows, long columns, long depth, Left a, const float* panel,
+                          const float* start, long pitch, float* c, long ldc) {
   constexpr long kWide = V * kLanes;
   float spare[kRows * kWide];
   const bool whole = columns == kWide;
-  for (long r = 0; r < rows; r += kRows) {
+  for (long r = 0; r < rows; r += kRows, start += start ? kRows * pitch : 0) {
     const long some = std::min<long>(kRows, rows - r);
-    float* to = whole ? c + r * ldc : spare;
-    product_rows<kRows, V>(some, depth, a.from(r), panel, kWide, to, whole ? ldc : kWide, add && whole);
-    for (long n = 0; !whole && n < some; ++n)
-      for (long column = 0; column < columns; ++column) {
-        float& sum = c[(r + n) * ldc + column];
-        sum = (add ? sum : 0) + spare[n * kWide + column];
-      }
+    if (whole) {
+      product_rows<kRows, V>(some, depth, a.from(r), panel, kWide, start, pitch, c + r * ldc, ldc);
+      continue;
+    }
+    product_rows<kRows, V>(some, depth, a.from(r), panel, kWide, nullptr, 0, spare, kWide);
+    for (long n = 0; n < some; ++n)
+      for (long column = 0; column < columns; ++column)
+        c[(r + n) * ldc + column] =
+            (start ? start[n * pitch + column] : 0) + spare[n * kWide + column];
   }
 }
 
 // The product with the rows of b from k on, as many as a has columns.
 template <class Left>
 inline void product_panels(long rows, long columns, long depth, Left a, const Panels& b, long k,
-                           float* c, long ldc, bool add) {
+                           const float* start, long pitch, float* c, long ldc) {
   for (long from = 0; from < columns; from += Panels::kColumns) {
     const long wide = b.width(from);
     const auto compute = wide == kLanes       ? product_panel<1, Left>
                          : wide == 2 * kLanes ? product_panel<std::min(2, kVectors), Left>
                                               : product_panel<kVectors, Left>;
-    compute(rows, std::min(wide, columns - from), depth, a, b.at(k, from), c + from, ldc, add);
+    compute(rows, std::min(wide, columns - from), depth, a, b.at(k, from),
+            start ? start + from : nullptr, pitch, c + from, ldc);
   }
 }
 
 // Rows of panels to multiply at once: 16 to 96 KB of a panel, which stay in the cache.
 constexpr long kPanelRows = kLanes < 16 ? 256 : 512;
 
-// c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b. There may be more columns than
-// b has, up to the end of a vector: they are zeros.
-inline void product(long rows, long columns, long depth, Strided a, const Panels& b, float* c,
-                    long ldc, bool add) {
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus, unless it is null, `start`, whose rows
+// are `pitch` floats apart: it may be c, or one row, 0 apart. There may be more columns than b has, up
+// to the end of a vector: they are zeros.
+inline void product(long rows, long columns, long depth, Strided a, const Panels& b,
+                    const float* start, long pitch, float* c, long ldc) {
   // Rows are worth a copy if several panels read it.
   const bool copies = columns > 3 * Panels::kColumns && rows >= kRows;
   static thread_local Strips strips;
@@ -381,14 +385,21 @@ inline void product(long rows, long columns, long depth, Strided a, const Panels
       count = copies ? std::min(Strips::kSome, rows - row) : rows;
       const Strided left{a.data + row * a.rows + k * a.columns, a.rows, a.columns};
       float* const to = c + row * ldc;
+      const float* const from = k > 0 ? to : start ? start + row * pitch : nullptr;
+      const long apart = k > 0 ? ldc : pitch;
       if (copies)
-        product_panels(count, columns, some, strips.take(count, some, left), b, k, to, ldc,
-                       add || k > 0);
+        product_panels(count, columns, some, strips.take(count, some, left), b, k, from, apart, to, ldc);
       else
-        product_panels(count, columns, some, left, b, k, to, ldc, add || k > 0);
+        product_panels(count, columns, some, left, b, k, from, apart, to, ldc);
     }
     k += some;
   } while (k < depth);
+}
+
+// c (rows, columns) = a (rows, depth) b (depth, columns), or c += a b.
+inline void product(long rows, long columns, long depth, Strided a, const Panels& b, float* c,
+                    long ldc, bool add) {
+  product(rows, columns, depth, a, b, add ? c : nullptr, ldc, c, ldc);
 }
 
 }  // namespace mxopt
