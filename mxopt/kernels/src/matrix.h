@@ -165,8 +165,9 @@ struct Side {
   }
 };
 
-// A tile of the product. What was there is added last, so that rounding errors do not grow with the
-// number of calls. Inlined, g++ keeps what the loop around it needs in registers, and sums on the stack.
+// A tile of the product. `start`, unless it is null, is added last, so that rounding errors do not grow
+// with the number of calls. Inlined, g++ keeps what the loop around it needs in registers, and sums on
+// the stack.
 template <int R, int V, class Left>
 __attribute__((noinline)) void product_tile(long depth, Left a, const float* b, long ldb,
                                             const float* start, long pitch, float* c, long ldc) {
@@ -370,9 +371,9 @@ inline void product_panels(long rows, long columns, long depth, Left a, const Pa
 // Rows of panels to multiply at once: 16 to 96 KB of a panel, which stay in the cache.
 constexpr long kPanelRows = kLanes < 16 ? 256 : 512;
 
-// c (rows, columns) = a (rows, depth) b (depth, columns), plus, unless it is null, `start`, whose rows
-// are `pitch` floats apart: it may be c, or one row, 0 apart. There may be more columns than b has, up
-// to the end of a vector: they are zeros.
+// c (rows, columns) = a (rows, depth) b (depth, columns), plus, unless it is null, `start` (rows,
+// columns), whose rows are `pitch` floats apart: it may be c, or one row, 0 apart. There may be more
+// columns than b has, up to the end of a vector: their products are zeros.
 inline void product(long rows, long columns, long depth, Strided a, const Panels& b,
                     const float* start, long pitch, float* c, long ldc) {
   // Rows are worth a copy if several panels read it.
